@@ -38,7 +38,6 @@ class SpawnCaller(Struct, frozen=True, kw_only=True):
     is_fork: bool = False
     depth: int = 0
     team: str | None = None  # its current one
-    is_remote: bool = False  # it runs on a worker
     may_start: tuple[str, ...] | None = None
 
 
@@ -54,6 +53,7 @@ class Features(Struct, frozen=True, kw_only=True):
     max_depth: int = 3
     remote: bool = False  # there is an engine, and with it workers
     remote_teammates: bool = False  # every teammate runs on a worker
+    hosted: bool = False  # this is a worker
 
     @property
     def all_in_background(self) -> bool:
@@ -81,12 +81,12 @@ def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinitio
     if ask.name and (ask.team or caller.team):
         return _teammate(ask, caller, kinds, features)
     if ask.isolation == "remote":
-        _check_remote(ask, caller, features)
+        _check_remote(ask, features)
     if ask.kind == FORK or (ask.kind is None and features.may_fork):
         return _fork(ask, caller, features)
     definition = find_kind(ask.kind or DEFAULT_KIND, caller, kinds)
     isolation = ask.isolation or definition.isolation
-    if isolation == "remote" and not caller.is_remote:
+    if isolation == "remote" and not features.hosted:
         return _remote(ask, caller, definition, features)
     background = _in_background(ask, caller, definition, features)
     return Plan(
@@ -128,7 +128,7 @@ def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition
     isolation = ask.isolation or definition.isolation or ("remote" if features.remote_teammates else None)
     room: Room = isolation or "shared"
     if isolation == "remote":
-        _check_remote(ask, caller, features)
+        _check_remote(ask, features)
     return Plan(
         kind=definition.name,
         life="resident",
@@ -142,18 +142,16 @@ def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition
 
 def _remote(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features: Features) -> Plan:
     """A job on a worker, which is always in the background."""
-    _check_remote(ask, caller, features)
+    _check_remote(ask, features)
     if caller.is_teammate:
         raise ToolError("A teammate cannot start background agents, and a remote one is. Ask the lead.")
     if definition.required_mcp_servers:
         raise ToolError(f"{definition.name} needs MCP servers, which workers do not have: leave isolation out.")
-    return Plan(
-        kind=definition.name, report="letter", owner="session", room="remote", notes=_ignored(ask, features)
-    )
+    return Plan(kind=definition.name, report="letter", owner="session", room="remote", notes=_ignored(ask, features))
 
 
-def _check_remote(ask: Ask, caller: SpawnCaller, features: Features) -> None:
-    if caller.is_remote:
+def _check_remote(ask: Ask, features: Features) -> None:
+    if features.hosted:
         raise ToolError("You run on a worker yourself: your own agents run beside you. Leave isolation out.")
     if not features.remote:
         raise ToolError("isolation: remote is not available: no engine is configured. Leave it out, or use worktree.")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.charter import read_rules, write_rules
-from teamwright.core.data.extensions.hook import NOTHING, EVENTS, Fired, HookEvent
+from teamwright.core.data.extensions.hook import EVENTS, NOTHING, Fired, HookEvent
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
@@ -46,9 +46,7 @@ class CallAsked(Struct, frozen=True, kw_only=True):
     @classmethod
     def about(cls, question: Question, intent: Intent, desk: Desk, **rest: Any) -> "CallAsked":
         facts = write_facts(intent.facts)
-        return cls(
-            question=question, facts=facts, roots=tuple(map(str, desk.roots)), leaves=intent.leaves, **rest
-        )
+        return cls(question=question, facts=facts, roots=tuple(map(str, desk.roots)), leaves=intent.leaves, **rest)
 
     @property
     def read(self) -> Facts | None:

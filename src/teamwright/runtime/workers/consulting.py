@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,11 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.charter import Charter, HookName
-from teamwright.core.data.extensions.hook import NOTHING, Fired, matches
+from teamwright.core.data.extensions.hook import NOTHING, Fired, HookEvent, matches
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, new_question_id
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.services import Services
 from teamwright.runtime.teams.remote.permission_relay import decision_of
 from teamwright.runtime.workers.answering import CallAsked, HookAsked
@@ -22,6 +24,13 @@ from teamwright.store.tables.remotes import RemoteTable
 
 _END = 2.0  # seconds
 _LOOK = 1.0  # seconds; the log rings before that
+
+
+_ASKED: dict[HookEvent, HookName] = {
+    "TaskCreated": "TaskCreated",
+    "TaskCompleted": "TaskCompleted",
+    "TeammateIdle": "TeammateIdle",
+}
 
 
 class Place(Struct, frozen=True):
@@ -50,9 +59,8 @@ class Consulting:
         living = services.supervisor.agent(question.agent)
         if living is None:
             return Deny(f"{question.tool} was not run: its agent has ended.")
-        intent = await services.facts.read(
-            question.tool, question.args, living.desk, services.extensions.rules_of(question.agent)
-        )
+        rules = services.rules.of(question.agent)
+        intent = await services.facts.read(question.tool, question.args, living.desk, rules)
         asked = CallAsked.about(
             question,
             intent,
@@ -127,6 +135,23 @@ class Consulting:
             said = await self._answer(id, "hook", msgspec.to_builtins(asked))
             return Fired(blocked=said.get("blocked"), stop=said.get("stop"))
         return NOTHING
+
+
+class LeadPoints(HookPoints, eq=False, kw_only=True):
+    """Where hooks of the lead's speak about what an agent on a worker does. Others there are none."""
+
+    asks: Consulting
+
+    def has(self, event: HookEvent) -> bool:
+        return event in _ASKED and self.asks.has(_ASKED[event])
+
+    async def before(self, agent: AgentId, call: ToolCall) -> Fired:
+        return await self.asks.before(agent, call)
+
+    async def fire(
+        self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
+    ) -> Fired:
+        return await self.asks.hook(_ASKED[event], fields) if event in _ASKED else NOTHING
 
 
 def _name(agent: AgentId, question: Question, *, hooked: bool) -> str:

@@ -1,6 +1,6 @@
 """Agents of this session that run on workers: sends them there, follows what they do, and reports their ends."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -84,7 +84,7 @@ class RemoteDeps(Struct, frozen=True, kw_only=True):
     database: Database
     charter: Callable[[Draft, Journey, Author], Charter]
     put: Callable[[str, bytes], Awaitable[None]]  # an object into the engine
-    follow: Callable[[AgentId, SessionFiles, Callable[[], None]], Awaitable[None]]
+    follow: Callable[[AgentId, SessionFiles, Callable[[], None]], Coroutine[Any, Any, None]]
     fetch: Callable[[AgentId, SessionFiles], Awaitable[None]]
     url: Callable[[AgentId], str]
     code: Code
@@ -130,7 +130,7 @@ class RemoteAgents:
         row = NewAgent(draft.agent, self._deps.session, parent.id, kind, draft.name, depth)
         with anyio.CancelScope(shield=True):
             await self.table.begin(BeginRemote(draft.agent, sent.charter, sent.needs, self._begun(job, row, letter)))
-            self._services.jobs.adopt(job)
+            self._supervisor.jobs.adopt(job)
             self._look_after(job)
         return job, AgentRecord(draft.agent, draft.name, kind, parent.id, depth, draft.description, 1)
 
@@ -147,7 +147,7 @@ class RemoteAgents:
         with anyio.CancelScope(shield=True):
             begun = self._begun(job, None, None)
             await self.table.begin(BeginRemote(known.id, found.charter, found.needs, begun))
-            self._services.jobs.adopt(job)
+            self._supervisor.jobs.adopt(job)
             self._look_after(job)
         return job
 
@@ -175,10 +175,10 @@ class RemoteAgents:
             job = self._job(AgentId(row.id), row.owner, row.description, row.call, row.run)
             job.started = row.started
             if row.status == "running":
-                self._services.jobs.adopt(job)
+                self._supervisor.jobs.adopt(job)
                 self._look_after(job)
             elif row.notice == OWED:
-                self._services.jobs.adopt(job)
+                self._supervisor.jobs.adopt(job)
                 self._supervisor.launch(partial(self._conclude, job))
 
     def _look_after(self, job: Job) -> None:
@@ -227,7 +227,7 @@ class RemoteAgents:
 
     async def _conclude(self, job: Job) -> None:
         """Its end is stored. What it has made is fetched before anybody is told."""
-        agent, jobs = AgentId(job.id), self._services.jobs
+        agent, jobs = AgentId(job.id), self._supervisor.jobs
         self._ends.pop(agent, None)
         files = self._agents.files_of(agent)
         await self._deps.fetch(agent, files)
@@ -399,5 +399,3 @@ def _digest(data: bytes) -> str:
     import hashlib  # noqa: PLC0415
 
     return hashlib.sha256(data).hexdigest()
-
-

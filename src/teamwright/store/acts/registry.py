@@ -8,6 +8,7 @@ import msgspec
 
 from teamwright.core.errors import StoreError
 from teamwright.store.acts import (
+    bundles,
     hosts,
     jobs,
     landing,
@@ -96,6 +97,7 @@ ACTS: dict[str, type[Act[Any]]] = {
     "remote.ask": remotes.AskLead,
     "remote.answer": remotes.AnswerWorker,
     "remote.drop": remotes.DropQuestion,
+    "bundles.add": bundles.AddBundle,
 }
 NAMES = {kind: name for name, kind in ACTS.items()}
 

@@ -108,7 +108,7 @@ class ClaimRemote(Struct, frozen=True):
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Lease | Refused:
         found = find_remote(db, self.agent)
-        if found is None or found.worker != ctx.process or found.state != "given" or ctx.process is None:
+        if found is None or found.worker != ctx.process or found.state == "ended" or ctx.process is None:
             return Refused("held", f"Agent {self.agent} was not given to this worker, or is not any more.")
         sql = """
             INSERT INTO leases (agent, process, epoch) VALUES (?, ?, 1)
@@ -248,5 +248,3 @@ class DropQuestion(Struct, frozen=True):
 def _waits_for(db: sqlite3.Connection, agent: AgentId) -> bool:
     sql = "SELECT 1 FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL LIMIT 1"
     return db.execute(sql, (agent,)).fetchone() is not None
-
-

@@ -201,7 +201,11 @@ class ReleaseTasks(Struct, frozen=True):
         unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
         db.executemany(unread, [(claim_id(self.list, task),) for task in owned])
         # It becomes a word of the program to the lead: whatever a worker says, it is that its agent has shut down.
-        why = self.why if ctx.role == "lead" or not self.why else _GONE.format(max(names_of(db, self.agent), default=self.agent))
+        why = (
+            self.why
+            if ctx.role == "lead" or not self.why
+            else _GONE.format(max(names_of(db, self.agent), default=self.agent))
+        )
         lead = find_by_name(db, self.list, LEAD_NAME) if why and (owned or self.always) else None
         if lead is not None:
             post(db, freed_mail(lead, self.agent, why, owned, ctx.now), LIMITS, ctx.now)

@@ -77,5 +77,7 @@ def agent_url(address: Address, agent: AgentId) -> str:
 def read_agent_url(text: str) -> tuple[Address, AgentId]:
     place, _, agent = text.strip().rpartition("/")
     if not _AGENT.fullmatch(agent) or place.count("/") < _PARTS:
-        raise UsageError("The address of an agent is that of its engine, its space and its id: nats://HOST:PORT/SPACE/ID")
+        raise UsageError(
+            "The address of an agent is that of its engine, its space and its id: nats://HOST:PORT/SPACE/ID"
+        )
     return read_address(place), AgentId(agent)

@@ -87,6 +87,18 @@ TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS consults_by_agent ON consults (agent)",
+    # Commits of repositories that are objects here; `prerequisites` are commits too, apart by spaces.
+    """
+    CREATE TABLE IF NOT EXISTS bundles (
+        project TEXT NOT NULL,
+        tip TEXT NOT NULL,
+        prerequisites TEXT NOT NULL,
+        object TEXT NOT NULL,
+        bytes INTEGER NOT NULL,
+        added INTEGER NOT NULL,
+        PRIMARY KEY (project, tip)
+    ) WITHOUT ROWID
+    """,
 )
 DIGESTS = 1000  # of so many entries they are kept
 

@@ -81,6 +81,9 @@ class RemoteTable(Struct, frozen=True):
     async def of_session(self, session: SessionId) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "session = ?", session))
 
+    async def of_team(self, team: str) -> list[Remote]:
+        return await self._db.read(lambda db: select_remotes(db, "team = ?", team))
+
     async def questions(self, agents: Sequence[AgentId]) -> list[Consult]:
         """Open ones of these agents."""
         return [found for found in await self._db.read(_open_consults) if found.agent in agents]
