@@ -340,6 +340,11 @@ class Services:
         return None
 
     @property
+    def hosted_agent(self) -> AgentId | None:
+        """That a worker runs."""
+        return None
+
+    @property
     def teammate_room(self) -> "TeammateRoom | None":
         """On a worker: where the teammate's files are."""
         return None

@@ -59,5 +59,6 @@ def open_teamwork(services: "Services") -> Teamwork:
         places=services.places,
         process=services.process,
         room=services.teammate_room,
+        hosted=services.hosted_agent,
     )
     return Teamwork(deps)

@@ -25,7 +25,7 @@ from teamwright.core.data.code import Author, SavedTree
 from teamwright.core.data.event import AgentStarted, Resumed, TreeSaved
 from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError, UsageError
-from teamwright.core.ids import SessionId
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.policies.budget import Limits
@@ -83,6 +83,10 @@ class HostedServices(Services):
     @property
     def mode(self) -> Mode:
         return self._charter.mode
+
+    @property
+    def hosted_agent(self) -> AgentId:
+        return self._charter.agent
 
     @property
     def teammate_room(self) -> TeammateRoom:

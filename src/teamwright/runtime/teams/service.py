@@ -67,7 +67,7 @@ class Teamwork:
         mirror = TeamMirror(home.root, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
         self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, deps.process)
-        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors)
+        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, deps.hosted)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
         self.board = self._open_board()
         parts = TeammateDeps(
@@ -316,6 +316,8 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
+            if any(member.backend == "remote" for member in self.roster.mates(team)):  # of what workers noticed
+                await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
