@@ -66,8 +66,8 @@ class Teamwork:
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
         mirror = TeamMirror(home.root, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
-        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env)
-        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors)
+        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, deps.process)
+        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, deps.hosted)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
         self.board = self._open_board()
         parts = TeammateDeps(
@@ -82,6 +82,8 @@ class Teamwork:
             supervisor=supervisor,
             hooks=self._hooks,
             log=agents.log,
+            remotes=lambda: services.remotes,
+            room=deps.room,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
         self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
@@ -298,6 +300,9 @@ class Teamwork:
                 agents.lodgers[member.agent] = SessionFiles(path)
 
     async def _resume_or_adopt(self, member: Member) -> None:
+        if member.backend == "remote":
+            self.teammates.follow(member)  # a worker runs it, or will
+            return
         if (process := await self.tables.processes.holder(member.agent)) is not None:
             await self.teammates.adopt(member, process)
         else:
@@ -311,6 +316,8 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
+            if any(member.backend == "remote" for member in self.roster.mates(team)):  # of what workers noticed
+                await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()

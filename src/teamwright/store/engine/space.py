@@ -5,7 +5,9 @@ and end after that one, whatever scopes its callers open and close in between.
 """
 
 import asyncio
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -16,11 +18,11 @@ from msgspec import Struct
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.policies.authority import Role
 from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import make_dir
+from teamwright.osfiles.private import create_file, make_dir, write_all
 from teamwright.store.db.database import Database
 from teamwright.store.engine.address import Address
 from teamwright.store.engine.known import check_known
-from teamwright.store.engine.lines import Lines
+from teamwright.store.engine.lines import Lines, Place
 from teamwright.store.engine.nats import NatsLog, open_log
 from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
@@ -102,6 +104,19 @@ class Space:
             path = files.transcript if agent == files.transcript.stem else files.agent(agent)
             await self.transcripts.fetch(agent, path, files.prompts)
 
+    async def follow(self, agent: AgentId, files: SessionFiles, heard: Callable[[], None]) -> None:
+        """Keep the file of an agent that another machine runs as its transcript grows, until it is cancelled."""
+        path = files.agent(agent)
+        await self.transcripts.fetch(agent, path, files.prompts)
+        heard()
+
+        async def take(data: bytes, place: Place) -> None:
+            await anyio.to_thread.run_sync(_append, path, data)
+            self.transcripts.places[agent] = place
+            heard()
+
+        await self.lines.follow(agent, self.transcripts.places[agent], take)
+
     async def forget(self, agent: AgentId) -> None:
         """Of a session in which nothing was said nothing stays."""
         await self.transcripts.flush()
@@ -140,6 +155,15 @@ async def make_space(address: Address) -> None:
         await Lines(log, objects, address.user, Path()).prepare()
     finally:
         await log.close()
+
+
+def _append(path: Path, data: bytes) -> None:
+    make_dir(path.parent)
+    fd = create_file(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
 
 
 async def open_space(address: Address, root: Path, how: Joining) -> Space:
