@@ -23,6 +23,7 @@ from teamwright.store.db.database import Database
 from teamwright.store.engine.address import Address
 from teamwright.store.engine.known import check_known
 from teamwright.store.engine.lines import Lines, Place
+from teamwright.store.engine.live import Live
 from teamwright.store.engine.nats import NatsLog, open_log
 from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
@@ -56,6 +57,7 @@ class Space:
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
         self.lines = Lines(log, objects, name, home.run)
         self.transcripts = SharedTranscripts(self.lines, replica.process)
+        self.live = Live(log.connection)
         self._log = log
         self._ready, self._ending = anyio.Event(), anyio.Event()
         self._task: asyncio.Task[None] | None = None
