@@ -340,6 +340,11 @@ class Services:
         return None
 
     @property
+    def copies(self) -> Path | None:
+        """Where people find copies of teams and tasks, if not beside the store: in their own home, also of an engine's."""
+        return self.workspace.home.root if self.store.space is not None else None
+
+    @property
     def hosted_agent(self) -> AgentId | None:
         """That a worker runs."""
         return None

@@ -60,5 +60,6 @@ def open_teamwork(services: "Services") -> Teamwork:
         process=services.process,
         room=services.teammate_room,
         hosted=services.hosted_agent,
+        copies=services.copies,
     )
     return Teamwork(deps)

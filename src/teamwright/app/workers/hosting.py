@@ -85,6 +85,10 @@ class HostedServices(Services):
         return self._charter.mode
 
     @property
+    def copies(self) -> None:
+        """Nobody looks for them here."""
+
+    @property
     def hosted_agent(self) -> AgentId:
         return self._charter.agent
 

@@ -91,6 +91,7 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: TeammatePlaces | None = None  # None: in this process
+    copies: Path | None = None  # where JSON copies are for people, if not in `home`: of a session in an engine
     hosted: AgentId | None = None  # the agent that a worker runs
     room: TeammateRoom | None = None  # of the teammate that this worker runs
     process: Process | None = None  # a worker's: it is registered, and told when there is something to look at
