@@ -87,6 +87,7 @@ class _Visit:
     def __init__(self, space: "Space", agent: AgentId, *, as_json: bool) -> None:
         self._space, self._agent, self._as_json = space, agent, as_json
         self._told = ToldLine(colours=wants_colours(sys.stdout, dict(os.environ)))
+        self._shown = anyio.Event()  # its past is on the screen
         self._said, self._ended = "", False  # what it is just saying, as far as it is on the screen
 
     async def stay(self) -> int:
@@ -105,6 +106,7 @@ class _Visit:
             if not self._as_json and sys.stdin.isatty():
                 sys.stderr.write(f"attached to {visible(self._agent)}. {HELP}\n")
             await self._type()
+            await self._shown.wait()
             group.cancel_scope.cancel()
         return 0
 
@@ -123,6 +125,7 @@ class _Visit:
 
         await self._space.lines.catch_up(self._agent, place, collect)
         self._print(past)
+        self._shown.set()
         async with anyio.create_task_group() as group:
 
             async def take(data: bytes, now: Place) -> None:
