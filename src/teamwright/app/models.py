@@ -143,3 +143,9 @@ def open_models(options: Options, workspace: Workspace) -> Models:
     models = replace(models, model=model, default=default, fallback=fallback, planned=planned)
     models.get_ready(by_opening=not options.interactive)  # a person types first: what is slow can wait
     return models
+
+
+def open_worker_models(workspace: Workspace) -> Models:
+    """Of a worker, which runs agents of many models with the keys that it has itself."""
+    said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
+    return _routed(workspace, int(said) if said.isdigit() else RETRIES, {})

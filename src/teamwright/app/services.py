@@ -1,13 +1,13 @@
 """The services of a session, or of a teammate's process: built top-down, each part when somebody first asks for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anyio import Semaphore, to_thread
+from anyio import to_thread
 
-from teamwright.app.agents.prompts import mode_here, recall, system_of
+from teamwright.app.agents.prompts import mode_here, system_of
 from teamwright.app.extensions.service import SessionExtensions
 from teamwright.app.setup import Setup, Store
 from teamwright.app.workspace import without_keys
@@ -16,8 +16,6 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode
-from teamwright.runtime.agents.compactor import Windows
-from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from teamwright.core.data.extensions.search import WebFound, WebQuery
     from teamwright.core.ports import Keeper
     from teamwright.host.git.now import GitNow
+    from teamwright.runtime.agents.factory import AgentFactory
     from teamwright.runtime.agents.outcomes import Outcomes
     from teamwright.runtime.agents.spawner import Spawner
     from teamwright.runtime.agents.sub_agents import SpawnDeps
@@ -51,9 +50,12 @@ if TYPE_CHECKING:
     from teamwright.runtime.sandbox.fence import SessionFence
     from teamwright.runtime.side_questions.service import SideQuestions
     from teamwright.runtime.teams.deps import Base, TeammatePlaces
+    from teamwright.runtime.teams.rooms import TeammateRoom
     from teamwright.runtime.teams.service import Teamwork
     from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.workers.remotes import RemoteAgents
     from teamwright.runtime.worktrees import Worktrees
+    from teamwright.store.tables.processes import Process
     from teamwright.telemetry.live import Telemetry
 
 if TYPE_CHECKING:  # a checker takes a cached property for something else than a property
@@ -73,6 +75,7 @@ class Services:
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
         self.left: Outcomes | None = None
+        self.left_remote: Sequence[JobRow] = ()  # jobs of an earlier process that run on workers, or did
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)
         self.log, self.trouble = log.write, Trouble(log.write)
@@ -135,35 +138,12 @@ class Services:
         self.supervisor.ring(agent)
 
     @lazy
-    def agents(self) -> AgentFactory:
-        models, state, own, space = self.models, self.store.state, self.workspace.own, self.store.space
-        said = self.workspace.env.get("TEAMWRIGHT_MAX_AGENTS", "")
-        return AgentFactory(
-            services=self,
-            session=self.store.session,
-            files=self.store.files,
-            bus=self.bus,
-            letters=state,
-            ledger=state,
-            model=models.routed,
-            gate=self.judge,
-            around=self.points,
-            keeper=self._keeper() if self.options.keep_files or self.sandbox_setup is not None else None,
-            slots=Semaphore(int(said) if said.isdigit() and int(said) else own.max_agents, fast_acquire=True),
-            now=now_ms,
-            log=self.log,
-            debug=self.log if self.options.debug else None,
-            flush=state.flush,
-            facts=partial(recall, self),
-            trouble=self.trouble,
-            windows=Windows(models.window, models.routed.window),
-            letter_room=models.letter_room,
-            fallback=models.fallback,
-            transcripts=space.transcripts if space else transcripts.Transcript,
-            fetch=space.fetch if space else None,
-        )
+    def agents(self) -> "AgentFactory":
+        from teamwright.app.parts import make_agents  # noqa: PLC0415
 
-    def _keeper(self) -> "Keeper | None":
+        return make_agents(self)
+
+    def open_keeper(self) -> "Keeper | None":
         from teamwright.app.rewind import open_keeper  # noqa: PLC0415  # a single prompt keeps no files
 
         keeper = open_keeper(self) if self.options.keep_files else None
@@ -343,6 +323,41 @@ class Services:
         from teamwright.app.teams.places import open_places  # noqa: PLC0415
 
         return open_places(asked, self.options, self.workspace, self.notes, self.since)
+
+    @lazy
+    def remotes(self) -> "RemoteAgents | None":
+        """Agents on workers; None where there is no engine."""
+        space = self.store.space
+        if space is None or self.options.hosted:
+            return None
+        from teamwright.app.workers.leading import open_remotes  # noqa: PLC0415
+
+        return open_remotes(self, space)
+
+    @property
+    def process(self) -> "Process | None":
+        """This one, where somebody else has registered it."""
+        return None
+
+    @property
+    def copies(self) -> Path | None:
+        """Where people find copies of teams and tasks, if not beside the store: in their own home."""
+        return self.workspace.home.root if self.store.space is not None else None
+
+    @property
+    def hosted_agent(self) -> AgentId | None:
+        """That a worker runs."""
+        return None
+
+    @property
+    def teammate_room(self) -> "TeammateRoom | None":
+        """On a worker: where the teammate's files are."""
+        return None
+
+    def find_cwd(self, named: str) -> Path | None:
+        """Where an agent stood: None if that is not here, for it began on another machine."""
+        path = Path(named)
+        return path if named and path.is_dir() else None
 
     def teammate_base(self) -> "Base":
         from teamwright.runtime.teams.deps import Base  # noqa: PLC0415

@@ -9,7 +9,7 @@ from teamwright.app.agents.prompts import news_of
 from teamwright.app.options import Options
 from teamwright.app.services import Services
 from teamwright.app.setup import Setup, Store, read_setup
-from teamwright.app.workspace import Workspace
+from teamwright.app.workspace import Workspace, names_engine
 from teamwright.core.crashpoint import arm
 from teamwright.core.data.claude_lines import CONFIG
 from teamwright.core.data.event import Reminded
@@ -39,7 +39,7 @@ async def open_session(options: Options) -> Session:
         arm_crashpoint(point)
     allow_many_files()
     setup = read_setup(options)
-    space = await open_engine(options, setup.workspace) if _names_engine(options, setup.workspace) else None
+    space = await open_engine(options, setup.workspace) if names_engine(options, setup.workspace) else None
     try:
         return await _open_on(setup, space)
     except BaseException:
@@ -48,13 +48,9 @@ async def open_session(options: Options) -> Session:
         raise
 
 
-def _names_engine(options: Options, workspace: Workspace) -> bool:
-    return bool(options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url)
-
-
 async def open_engine(options: Options, workspace: Workspace, *, member: bool = False) -> "Space | None":
     """Where nobody names one, nothing of it is imported. A teammate's process has no session to fetch."""
-    if not _names_engine(options, workspace):
+    if not names_engine(options, workspace):
         return None
     from teamwright.app.engine import open_member_space, open_session_space  # noqa: PLC0415
 
@@ -196,6 +192,8 @@ async def _take_over(services: Services, opened: Opened) -> None:
         services.spawner.known[agent.id] = AgentRecord(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
+    if any(row.kind == "remote" for row in rows) and not options.origin.fork:
+        services.left_remote = rows
     await close_open_calls(opened, services.remember(rows, copied=options.origin.fork))
     board = services.board
     for name in await board.table.lists(opened.id):

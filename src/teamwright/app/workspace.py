@@ -216,6 +216,11 @@ def look_around(workspace: Workspace) -> "tuple[trust.TrustContents, dict[str, T
     return replace(found, parts=parts, changes=changed), files
 
 
+def names_engine(options: Options, workspace: Workspace) -> bool:
+    """Is the session in an engine? A project never says so."""
+    return bool(options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url)
+
+
 def has_sandbox(options: Options, workspace: Workspace) -> bool:
     """Is it turned on? Whether anything here can hold it is another matter."""
     return workspace.settings.sandbox.values.enabled if options.sandbox is None else options.sandbox

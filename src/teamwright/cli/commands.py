@@ -26,6 +26,8 @@ COMMANDS = {
     "attach": "watch and control a running session from another terminal",
     "web": "all sessions in the browser; `web link`, `web links`, `web revoke ID`",
     "engine": "a server that several machines share: `init DIR`, `run DIR`, `add NAME DIR`, `status`",
+    "worker": "run agents of sessions elsewhere on this machine: `--join URL`",
+    "workers": "list the workers of an engine, and what each runs",
     "worktrees": "list agents' git worktrees; `show NAME`, `merge NAME`, `clean [NAME ...]`",
     "land": "land finished branches one at a time, each checked first; `--list`, `--watch`",
     "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; or `serve` as one",
@@ -46,9 +48,9 @@ def run_command(name: str, args: list[str]) -> int:
     from teamwright.surfaces.usage import Parser
 
     parser = Parser(name, COMMANDS[name])
-    if name not in ("acp", "demo", "completion", "help"):
+    if name not in ("acp", "demo", "completion", "help", "worker"):
         parser.add_argument("--json", action="store_true", help="print JSON")
-    if name in ("sessions", "teams", "tasks", "inbox", "jobs", "why", "cost"):
+    if name in ("sessions", "teams", "tasks", "inbox", "jobs", "why", "cost", "workers"):
         parser.add_argument("--engine", metavar="URL", help="of what is in this engine; @FILE reads the URL")
     if run := _COMMANDS_HERE.get(name):
         return run(parser, args)
@@ -67,6 +69,8 @@ def run_command(name: str, args: list[str]) -> int:
             | "import"
             | "otel"
             | "engine"
+            | "worker"
+            | "workers"
         ):
             return _own_parser(name)(parser, args)
         case "teams" | "inbox":
@@ -102,6 +106,8 @@ _OWN_PARSERS = {  # of commands that add their own arguments: where the function
     "import": "commands.import_sessions:run_import",
     "mcp": "commands.mcp.servers:run_mcp",
     "engine": "commands.engine.command:run_engine",
+    "worker": "commands.worker.run:run_worker",
+    "workers": "commands.worker.listing:run_workers",
     "otel": "commands.otel:run_otel",
     "permissions": "commands.permissions:run_permissions",
     "trust": "commands.permissions:run_trust",
@@ -136,11 +142,20 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="keep the sample repository afterwards")
     parser.add_argument("--kill", action="store_true", help="print a run that is killed halfway and resumed")
     parser.add_argument("--plain", action="store_true", help="print the story even in a terminal")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="print a team over an engine and N workers, one of which is killed",
+    )
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
     from teamwright.surfaces.terminal.run import show_guided
 
-    return play(show_guided, fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain)
+    return play(
+        show_guided, fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain, workers=found.workers
+    )
 
 
 def _acp(parser: "argparse.ArgumentParser", args: list[str]) -> int:

@@ -1,6 +1,6 @@
 """The services of one process: what its parts and its tools reach each other by, at the moment that they need it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.jobs.schedule import Schedules
     from teamwright.runtime.jobs.shell_jobs import ShellJobs
     from teamwright.runtime.landing.service import Landing
+    from teamwright.runtime.permissions.call_facts import FactReader
     from teamwright.runtime.permissions.questions import Questions
     from teamwright.runtime.permissions.rulebook import Rulebook
     from teamwright.runtime.rewind.service import Rewinding
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from teamwright.runtime.side_questions.service import SideQuestions
     from teamwright.runtime.teams.service import Teamwork
     from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.workers.remotes import RemoteAgents
     from teamwright.runtime.worktrees import Worktrees
+    from teamwright.store.tables.jobs import JobRow
 
 Put = Callable[[Question], Awaitable[Decision]]  # to somebody who answers
 
@@ -123,6 +126,18 @@ class Services(Protocol):
         """Raises ToolError where it fails."""
         ...
 
+    @property
+    def remotes(self) -> "RemoteAgents | None":
+        """Agents on workers; None where there is no engine."""
+        ...
+
+    @property
+    def left_remote(self) -> "Sequence[JobRow]":
+        """Jobs of an earlier process of this session that run on workers, or did."""
+        ...
+
+    @property
+    def facts(self) -> "FactReader": ...
     @property
     def worktrees(self) -> "Worktrees": ...
     @property

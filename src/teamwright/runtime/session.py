@@ -85,6 +85,8 @@ class Session:
             await self._resume_teams()
         if self._plan.resumes:
             await self.schedules.open()
+            if (left := self.services.left_remote) and (remotes := self.services.remotes) is not None:
+                await remotes.resume(left)
         self._group.start_soon(self._live)
         if self._plan.tick_seconds is not None:
             from teamwright.runtime.side_questions.proactive import tick  # noqa: PLC0415

@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.text import shown
@@ -109,6 +111,9 @@ def system_of(
         trusted=workspace.trusted,
         sources=options.setting_sources,
     )
+    if options.hosted:  # what lies above the repository is another person's
+        inside = tuple(file for file in found.files if file.path.is_relative_to(workspace.project))
+        found = replace(found, files=inside)
     place = Surroundings(
         str(cwd),
         _PLATFORM,
@@ -118,7 +123,8 @@ def system_of(
         directories=tuple(map(str, roots_of(services)[1:])),
         permissions=permissions_of(services, mode),
     )
-    told = [instructions.render(found)] if found.files else []
+    told = [options.instructions] if options.instructions else []
+    told += [instructions.render(found)] if found.files else []
     told += [_wishes(services, main=main)] if workspace.settings.layers else []
     if not main:
         return system_prompt(place, told, role=role)

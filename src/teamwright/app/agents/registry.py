@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from teamwright.app.extensions.service import Configured, memory_folder
 from teamwright.app.landing.check import check_of
 from teamwright.app.options import Options
-from teamwright.app.workspace import Workspace, passed_names
+from teamwright.app.workspace import Workspace, names_engine, passed_names
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import SettingsError, UsageError
@@ -287,6 +287,7 @@ class AgentRegistry:
 
 def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
+    remote = names_engine(options, workspace) and not options.hosted
     coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
     return Features(
         fork=(options.fork or own.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
@@ -295,4 +296,7 @@ def _features(options: Options, workspace: Workspace) -> Features:
         assistant=options.assistant or own.assistant,
         proactive=options.proactive,
         max_depth=own.max_depth,
+        remote=remote,
+        hosted=options.hosted,
+        remote_teammates=remote and (options.teammate_mode or own.teammate_mode) == "remote",
     )

@@ -26,6 +26,9 @@ class SessionTeammates:
     def base(self) -> Base:
         return self._services.teammate_base()
 
+    def find_cwd(self, named: str) -> Path | None:
+        return self._services.find_cwd(named)
+
     def toolset(self, definition: AgentDefinition, served: Served) -> Toolset:
         services = self._services
         return services.registry.team_toolset(definition, 1, services.extensions.served(served))
@@ -54,5 +57,9 @@ def open_teamwork(services: "Services") -> Teamwork:
         since=services.since,
         ended_at=services.store.ended_at,
         places=services.places,
+        process=services.process,
+        room=services.teammate_room,
+        hosted=services.hosted_agent,
+        copies=services.copies,
     )
     return Teamwork(deps)

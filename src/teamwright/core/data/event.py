@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
+from teamwright.core.data.code import SavedTree
 from teamwright.core.data.job import JobKind
 from teamwright.core.data.letter import Figures, JobStatus
 from teamwright.core.data.message import Content, Delta, Effort, Message, Stop, Usage
@@ -248,7 +249,7 @@ class JobEnded(Struct, frozen=True, tag="job_ended", omit_defaults=True):
     durable: ClassVar[bool] = False
 
 
-TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "shutdown", "died"]
+TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "shutdown", "died", "moved"]
 
 
 class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
@@ -339,6 +340,13 @@ class FilesRestored(Struct, frozen=True, tag="files_restored", omit_defaults=Tru
     durable: ClassVar[bool] = False
 
 
+class TreeSaved(Struct, frozen=True, tag="tree_saved", omit_defaults=True):
+    """Files of an agent on a worker as they were after a call: whoever goes on elsewhere has them."""
+
+    saved: SavedTree
+    durable: ClassVar[bool] = True
+
+
 Durable = (
     AgentStarted
     | Resumed
@@ -353,6 +361,7 @@ Durable = (
     | ToolEnded
     | Denied
     | ModeChanged
+    | TreeSaved
     | TurnEnded
     | AgentEnded
 )

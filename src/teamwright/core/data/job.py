@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from teamwright.core.data.letter import Figures
 
-JobKind = Literal["agent", "shell", "monitor"]
+JobKind = Literal["agent", "shell", "monitor", "remote"]
 LETTERS = 20  # of one monitor in a minute
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Asked = Literal["auto", "in-process", "tmux", "iterm2", "local"]
+Asked = Literal["auto", "in-process", "tmux", "iterm2", "local", "remote"]
 Backend = Literal["in-process", "tmux", "iterm2", "local"]
 
 _GET_TMUX = "Install it (`apt install tmux`, `brew install tmux`) to give each teammate a pane."
@@ -32,6 +32,8 @@ def choose(asked: Asked, seen: Detected, *, interactive: bool, prefer_tmux: bool
     match asked:
         case "in-process" | "local":
             return PlacementChoice(asked)
+        case "remote":  # each is sent to a worker when it is made; one of before an engine runs here
+            return PlacementChoice("in-process")
         case "auto":
             return _by_itself(seen) if interactive else PlacementChoice("in-process")
         case "iterm2":

@@ -11,6 +11,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import MODES, Mode
 
 FORK = "fork"
+Room = Literal["shared", "worktree", "remote"]
 DEFAULT_KIND = "general-purpose"
 
 
@@ -50,6 +51,9 @@ class Features(Struct, frozen=True, kw_only=True):
     proactive: bool = False
     teams: frozenset[str] = frozenset()
     max_depth: int = 3
+    remote: bool = False  # there is an engine, and with it workers
+    remote_teammates: bool = False  # every teammate runs on a worker
+    hosted: bool = False  # this is a worker
 
     @property
     def all_in_background(self) -> bool:
@@ -66,7 +70,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     life: Literal["once", "resident"] = "once"
     report: Literal["result", "letter", "none"] = "result"
     owner: Literal["caller", "session", "team"] = "caller"
-    room: Literal["shared", "worktree"] = "shared"
+    room: Room = "shared"
     team: str | None = None
     notes: tuple[str, ...] = ()  # parameters that had no effect, told in the result
 
@@ -77,13 +81,13 @@ def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinitio
     if ask.name and (ask.team or caller.team):
         return _teammate(ask, caller, kinds, features)
     if ask.isolation == "remote":
-        raise ToolError("isolation: remote is not available: no engine is configured. Leave it out, or use worktree.")
+        _check_remote(ask, features)
     if ask.kind == FORK or (ask.kind is None and features.may_fork):
         return _fork(ask, caller, features)
     definition = find_kind(ask.kind or DEFAULT_KIND, caller, kinds)
     isolation = ask.isolation or definition.isolation
-    if isolation == "remote":
-        raise ToolError(f"{definition.name} runs remotely, and no engine is configured; ask for isolation: worktree.")
+    if isolation == "remote" and not features.hosted:
+        return _remote(ask, caller, definition, features)
     background = _in_background(ask, caller, definition, features)
     return Plan(
         kind=definition.name,
@@ -121,18 +125,38 @@ def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition
         raise ToolError("A teammate cannot add teammates: the roster is flat. Ask the lead.")
     kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
     definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
-    isolation = ask.isolation or definition.isolation
+    isolation = ask.isolation or definition.isolation or ("remote" if features.remote_teammates else None)
+    room: Room = isolation or "shared"
     if isolation == "remote":
-        raise ToolError("A remote teammate is not available: no engine is configured. Ask for isolation: worktree.")
+        _check_remote(ask, features)
     return Plan(
         kind=definition.name,
         life="resident",
         report="letter",
         owner="team",
-        room="worktree" if isolation == "worktree" else "shared",
+        room=room,
         team=ask.team or caller.team,
         notes=_ignored(ask, features),
     )
+
+
+def _remote(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features: Features) -> Plan:
+    """A job on a worker, which is always in the background."""
+    _check_remote(ask, features)
+    if caller.is_teammate:
+        raise ToolError("A teammate cannot start background agents, and a remote one is. Ask the lead.")
+    if definition.required_mcp_servers:
+        raise ToolError(f"{definition.name} needs MCP servers, which workers do not have: leave isolation out.")
+    return Plan(kind=definition.name, report="letter", owner="session", room="remote", notes=_ignored(ask, features))
+
+
+def _check_remote(ask: Ask, features: Features) -> None:
+    if features.hosted:
+        raise ToolError("You run on a worker yourself: your own agents run beside you. Leave isolation out.")
+    if not features.remote:
+        raise ToolError("isolation: remote is not available: no engine is configured. Leave it out, or use worktree.")
+    if ask.kind == FORK:
+        raise ToolError("A fork runs beside the agent that it is a copy of: name a subagent_type, or leave it out.")
 
 
 def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
@@ -145,7 +169,7 @@ def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
     notes = _ignored(ask, features)
     if ask.model:
         notes = (*notes, "model was ignored: a fork runs on its parent's")
-    room: Literal["shared", "worktree"] = "worktree" if ask.isolation == "worktree" else "shared"
+    room: Room = "worktree" if ask.isolation == "worktree" else "shared"
     return Plan(kind=FORK, context="inherit", report="letter", owner="session", room=room, notes=notes)
 
 

@@ -122,6 +122,16 @@ def _named(place: Checkout, name: str, owner: str, session: str) -> Worktree:
 async def _own_name(tree: Worktree) -> str:
     """The first of NAME, NAME-2, NAME-3 ... that is the owner's already, or that nobody has: neither git nor a
     directory, a record or a branch. Upper and lower case are one, as they are on some disks."""
+    used = await taken_branches(tree)
+    own, number = tree.name, 1
+    while branch_of(own).casefold() in used and not _is_owners(tree, own):
+        number += 1
+        own = f"{tree.name}-{number}"
+    return own
+
+
+async def taken_branches(tree: Worktree) -> set[str]:
+    """Those that begin as the tree's does and are somebody's, in small letters."""
     front = f"refs/heads/{tree.branch}"
     told = await git_text(
         "for-each-ref", "--format=%(refname)", "--ignore-case", f"{front}*", f"{front}*/**", cwd=tree.repo
@@ -132,12 +142,7 @@ async def _own_name(tree: Worktree) -> str:
     with suppress(OSError):
         beside = tree.path.parent
         taken |= {branch_of(entry.name) for entry in beside.iterdir()}
-    used = {branch.casefold() for branch in taken}
-    own, number = tree.name, 1
-    while branch_of(own).casefold() in used and not _is_owners(tree, own):
-        number += 1
-        own = f"{tree.name}-{number}"
-    return own
+    return {branch.casefold() for branch in taken}
 
 
 def _is_owners(tree: Worktree, name: str) -> bool:

@@ -75,7 +75,7 @@ async def merge(found: FoundTree, cwd: Path) -> Merged:
     if preview.conflicts:
         raise ToolError(
             f"Nothing was merged: {branch} and {preview.into} have both changed {_named(preview.conflicts)}. Merge "
-            f"{preview.into} into {branch} in {shown(str(found.worktree.path))}, settle it there, then try again."
+            f"{preview.into} into {branch}{_where(found)}, settle it there, then try again."
         )
     if not preview.commits:
         raise ToolError(f"Nothing was merged: {preview.into} has everything that {branch} has.")
@@ -105,6 +105,12 @@ async def merge(found: FoundTree, cwd: Path) -> Merged:
         raise ToolError(f"Nothing was merged: git merge failed ({_fault(ran)}).")
     commit = (await git_text("rev-parse", "HEAD", cwd=here)).strip()
     return Merged(preview, commit, forward=commit == preview.tip)
+
+
+def _where(found: FoundTree) -> str:
+    """Work that was done on another machine has a branch and no tree."""
+    path = found.worktree.path
+    return f" in {shown(str(path))}" if path.exists() else " in a worktree of that branch"
 
 
 def _fault(ran: Ran) -> str:

@@ -48,7 +48,7 @@ class WorktreeRecord(Struct, frozen=True):
 
     branch: str
     base: str
-    phase: Literal["making", "ready", "closing"]
+    phase: Literal["making", "ready", "closing", "returned"]  # the last: a branch from elsewhere, without a tree
     owner: str = ""
     session: str = ""
     made: float = 0.0

@@ -99,22 +99,28 @@ async def git(
     input: bytes | None = None,
     extra: Mapping[str, str] | None = None,
     held: int | None = None,
+    source: int | None = None,
+    sink: int | None = None,
     as_person: bool = False,
 ) -> Ran:
     """Run it to its end, whatever its status; past `limit` seconds or at our cancellation it is killed.
 
+    `source` and `sink` are handles of files that git reads from and writes to, from where they stand: for what is too
+    large for memory.
     `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
     `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
     """
     env = _environment(cwd, extra or {}, as_person=as_person)
     front = ("git", "--no-pager") if as_person else _FRONT
-    process = await _start((*front, *args), cwd, env, () if held is None else (held,), feed=input is not None)
+    ends = (PIPE if input is not None else DEVNULL if source is None else source, PIPE if sink is None else sink)
+    process = await _start((*front, *args), cwd, env, () if held is None else (held,), ends)
     out, err = bytearray(), bytearray()
     try:
         with anyio.move_on_after(limit) as scope:
             async with anyio.create_task_group() as group:
-                assert process.stdout and process.stderr
-                group.start_soon(_take, process.stdout, out, MOST_OUT)
+                assert process.stderr
+                if process.stdout:
+                    group.start_soon(_take, process.stdout, out, MOST_OUT)
                 group.start_soon(_take, process.stderr, err, MOST_ERR)
                 if process.stdin and input is not None:
                     group.start_soon(_feed, process.stdin, input)
@@ -148,14 +154,14 @@ async def git_text(
 
 
 async def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], handles: Sequence[int], *, feed: bool
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], handles: Sequence[int], ends: tuple[int, int]
 ) -> Process:
     try:
         with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
             return await anyio.open_process(
                 argv,
-                stdin=PIPE if feed else DEVNULL,
-                stdout=PIPE,
+                stdin=ends[0],
+                stdout=ends[1],
                 stderr=PIPE,
                 cwd=cwd,
                 env=env,

@@ -222,8 +222,11 @@ async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeStat
     if not (status.changed or untracked or ahead or notes):
         return TreeState(changed=False)
     lines = await read_diffstat(tree.path, private, tree.base, untracked)
+    return tree_state(lines, ahead, notes, loose=bool(status.changed or untracked))
+
+
+def tree_state(lines: Sequence[DiffstatRow], ahead: int, notes: Sequence[str], *, loose: bool) -> TreeState:
     plus, minus = sum(map(attrgetter("plus"), lines)), sum(map(attrgetter("minus"), lines))
-    loose = bool(status.changed or untracked)
     summary = _summary(lines, plus, minus, [*_committed(ahead, loose=loose), *notes])
     return TreeState(
         changed=True,

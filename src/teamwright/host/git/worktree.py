@@ -44,9 +44,11 @@ from teamwright.host.git.status import (
     keep,
     keep_past,
     own_links,
+    read_numstat,
     read_status,
     state,
     tips,
+    tree_state,
 )
 
 __all__ = [
@@ -253,6 +255,8 @@ async def _look(place: Checkout, path: Path, among: Sequence[Path] | None = None
     tree = Worktree(path.name, path, branch_of(path.name), place.head, place.top, place.common)
     private, record = private_of(tree), read_record(tree)
     tree = await _with_base(tree, private, record)
+    if record and record.phase == "returned" and private is None:
+        return await _look_at_branch(tree)
     held = _process_in(private)
     note = ""
     try:
@@ -268,6 +272,28 @@ async def _look(place: Checkout, path: Path, among: Sequence[Path] | None = None
     if seen.changed and await _is_merged(tree, seen):
         return FoundTree(tree, "merged", seen, note)
     return FoundTree(tree, "changed" if seen.changed else "clean", seen, note)
+
+
+async def _look_at_branch(tree: Worktree) -> FoundTree | None:
+    """The work of an agent that ran elsewhere: a branch, and no tree."""
+    try:
+        seen = await branch_state(tree)
+    except ToolError:
+        return None  # deleted by hand; the next one of that name rewrites its record
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    rest = ("rev-list", "--max-count=1", tip or tree.base, "--not", f"--exclude={branch_of('*')}", "--branches")
+    merged = await git_text(*rest, cwd=tree.repo) == ""
+    return FoundTree(tree, "merged" if merged else "changed", seen)
+
+
+async def branch_state(tree: Worktree) -> TreeState:
+    """Of a branch that has no tree here."""
+    tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
+    if tip is None or not await commit_of(tree.base, cwd=tree.repo):
+        raise ToolError(f"The branch {shown(tree.branch)} is gone.")
+    words = ("diff", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv", tree.base, tip)
+    lines = read_numstat(await git_text(*words, cwd=tree.repo))
+    return tree_state(lines, await count_commits([tip], tree.base, cwd=tree.repo), [], loose=False)
 
 
 async def _is_merged(tree: Worktree, seen: TreeState) -> bool:

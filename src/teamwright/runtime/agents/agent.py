@@ -63,6 +63,8 @@ class Agent:
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
+        self.moved = ""  # what it is told before its next request, where it goes on on another machine
+        self.leaving = False  # this process hands it over: no call is begun any more
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
@@ -145,6 +147,8 @@ class Agent:
             return await self._inner.reply(self.request(), on_delta)
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
+        if self.leaving:
+            await anyio.sleep_forever()  # until it is parked
         decision = await self._shared.gate(agent, call)
         if getattr(decision, "interrupt", False):
             self.interrupt()  # whoever denied it wants no other try
@@ -187,6 +191,11 @@ class Agent:
     def rest(self) -> None:
         """It only waits from here on: its transcript needs no file handle meanwhile."""
         self._transcript.rest()
+
+    def abandon(self, why: str) -> None:
+        """Another machine has it: whatever still runs here, nothing of it is stored."""
+        self.parked = True
+        self._transcript.give_up(why)
 
     def close_transcript(self) -> None:
         self._transcript.close()
@@ -333,6 +342,9 @@ class Agent:
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
                 self.plan.tell()
+            if self.moved and (letters or not self.history.over):
+                self.emit(Reminded(user(self.moved)))
+                self.moved = ""
             if letters and self.left_running is not None and (words := self.left_running(letters)):
                 self.emit(Reminded(user(words)))
             return await run_turn(self._seat, letters)

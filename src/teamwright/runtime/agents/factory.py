@@ -86,10 +86,19 @@ class AgentFactory(Struct, kw_only=True):
         return self.lodgers.get(agent, self.files)
 
     def begin(
-        self, spec: AgentSpec, prompt: RenderedPrompt, reason: str = "start", history: History | None = None
+        self,
+        spec: AgentSpec,
+        prompt: RenderedPrompt,
+        reason: str = "start",
+        history: History | None = None,
+        transcript: Transcript | None = None,
     ) -> Agent:
-        """A new agent with a transcript of its own; a fork brings the history that it branches off from."""
-        agent = self.make(spec, history or History(), self.transcripts.create(self.files_of(spec.id).agent(spec.id)))
+        """A new agent with a transcript of its own; a fork brings the history that it branches off from.
+
+        `transcript`: of one that was killed before it could do anything; it begins once more.
+        """
+        transcript = transcript or self.transcripts.create(self.files_of(spec.id).agent(spec.id))
+        agent = self.make(spec, history or History(), transcript)
         agent.emit(started(spec, self.session))
         agent.render(prompt, spec.model, reason, spec.effort)
         if spec.mode is not None:

@@ -90,7 +90,7 @@ class OnceLife:
     async def turn(self, letters: Sequence[Letter]) -> None:
         end = await turn_in_slot(self._agent, letters)
         if end.reason != "done":
-            self.end = _ended(end)
+            self.end = how_ended(end)
 
     async def wait_for_jobs(self) -> bool:
         waited = await self._jobs(self._agent, self._waited)
@@ -103,7 +103,7 @@ class OnceLife:
             self.end = "completed", ""
 
 
-def _ended(end: TurnEnded) -> tuple[JobStatus, str]:
+def how_ended(end: TurnEnded) -> tuple[JobStatus, str]:
     """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
     match end.reason:
         case "max_turns" | "max_budget":

@@ -14,7 +14,7 @@ from teamwright.core.ports import ToolContext
 from teamwright.host.git.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources
-from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents
+from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents, narrowest
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.services import Services
 from teamwright.store.tables.jobs import NewAgent
@@ -58,6 +58,8 @@ class Spawner:
     async def _start(
         self, ask: Ask, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext
     ) -> Job:
+        if plan.room == "remote" and definition is not None:
+            return await self._send_away(ask, definition, parent, ctx)
         own, name = new_agent_id(), definition.name if definition else plan.kind
         tree = None
         if plan.room == "worktree":
@@ -80,6 +82,27 @@ class Spawner:
             raise
         if not job.background:
             await self._supervisor.join(job, parent, self._deps.background_after)
+        return job
+
+    async def _send_away(self, ask: Ask, definition: AgentDefinition, parent: Agent, ctx: ToolContext) -> Job:
+        """To a worker."""
+        from teamwright.runtime.workers.remotes import Draft  # noqa: PLC0415
+
+        remotes = self._services.remotes
+        assert remotes is not None
+        draft = Draft(
+            agent=new_agent_id(),
+            name=self._free_name(ask.name) if ask.name else definition.name,
+            definition=definition,
+            model=self._making.model_for(ask, definition, parent),
+            parent=parent,
+            effort=ask.effort or definition.effort or parent.effort,
+            mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
+            description=ask.description,
+            call=ctx.call_id,
+        )
+        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+        job, self.known[draft.agent] = await remotes.launch(draft, first, ctx)
         return job
 
     async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: Worktree | None) -> None:
@@ -173,6 +196,11 @@ class Spawner:
             if agent is not None:
                 agent.inbox.ring()
             return None
+        if (remotes := self._services.remotes) is not None and await remotes.is_remote(id):
+            again = replace(known, run=known.run + 1)
+            if (job := await remotes.resume_job(again, owner, call)) is not None:
+                self.known[id] = again
+            return job
         self._resuming.add(id)
         try:
             if (before := self._supervisor.job_of(id)) is not None:

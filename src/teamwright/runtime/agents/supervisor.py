@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
-KINDS: dict[JobKind, str] = {"agent": "agent", "shell": "command", "monitor": "monitor"}
+KINDS: dict[JobKind, str] = {"agent": "agent", "shell": "command", "monitor": "monitor", "remote": "remote agent"}
 RECALL = 5.0  # seconds that a monitor may be silent before an agent that waits for nothing else is asked about it
 FORGOTTEN = (
     'Monitor "{}" still runs, and you wait for nothing else. If you need its lines, end your turn again; if not, stop '
@@ -288,7 +288,8 @@ class Supervisor(Struct, eq=False):
     async def stop_all(self) -> None:
         async with anyio.create_task_group() as group:
             for job in self.jobs.running():
-                group.start_soon(self.stop, job)
+                if job.kind != "remote":  # which goes on without this program
+                    group.start_soon(self.stop, job)
 
     def job_of(self, id: AgentId) -> Job | None:
         return self.jobs.get(JobId(id))

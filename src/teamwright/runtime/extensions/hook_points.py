@@ -44,6 +44,10 @@ class HookPoints(Struct, eq=False):
             self.hooks = self._services.extensions.make_hooks()
         return self.hooks
 
+    def has(self, event: HookEvent) -> bool:
+        """Could this event concern a hook?"""
+        return self.hooks is not None and self.hooks.has(event)
+
     async def fire(
         self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
     ) -> Fired:

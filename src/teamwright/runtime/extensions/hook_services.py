@@ -54,8 +54,7 @@ class TeamHooks:
     @property
     def guards(self) -> bool:
         """Must each task be shown before it is stored?"""
-        hooks = self._points.hooks
-        return hooks is not None and (hooks.has("TaskCreated") or hooks.has("TaskCompleted"))
+        return self._points.has("TaskCreated") or self._points.has("TaskCompleted")
 
     async def check(self, event: str, task: Task, by: Actor, team: str | None) -> str | None:
         """A refusal in words, or None."""

@@ -112,6 +112,13 @@ class Hooks:
         agents = self._scoped if agent is None else (agent,)
         return any(self._of_agent(event, one) for one in agents) if self._scoped else False
 
+    def matchers(self, event: HookEvent) -> tuple[str, ...]:
+        """Of all hooks of this event, those of agents' own definitions left out."""
+        return (
+            *(hook.matcher for hook in self._book.hooks.get(event, ())),
+            *(called.matcher for called in self._called.get(event, ())),
+        )
+
     def add_callable(
         self,
         event: HookEvent,

@@ -51,6 +51,8 @@ class Job:
         self.stopped_because = ""  # the reason, if one was given
         self.tree: Worktree | None = None  # the worktree that is closed after its end
         self.kept: KeptTree | None = None
+        self.url = ""  # of one that runs on a worker
+        self.notes: tuple[str, ...] = ()  # for whoever started it
 
     def row(self) -> JobRow:
         return JobRow(
@@ -105,6 +107,19 @@ class Jobs(Struct, eq=False):
             self._by_call[job.owner, job.call] = job
         self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
 
+    def adopt(self, job: Job) -> None:
+        """One that runs on a worker: its row is stored, and others end it."""
+        self._jobs[job.id] = job
+        if job.call is not None:
+            self._by_call[job.owner, job.call] = job
+        self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
+
+    def settled(self, job: Job, status: JobStatus, result: JobResult) -> None:
+        """Somebody else has stored its end; `notify` is still to come."""
+        job.concluding, job.status, job.result = True, status, result
+        job.ended.set()
+        job.settled.set()
+
     async def send_to_background(self, job: Job) -> bool:
         """Its caller stops waiting; the same run continues. False if it has ended or is there already."""
         if job.status != "running" or job.concluding or job.background:
@@ -157,6 +172,9 @@ class Jobs(Struct, eq=False):
         """
         rows: list[JobRow] = []
         for row in await self._table.all(self._session):
+            if row.kind == "remote":  # it goes on elsewhere, and its end is told with what it has made
+                rows.append(row)
+                continue
             rows.append(await self._settle(row, answered, left))
             await self._post(rows[-1], output(row.id))
         return rows

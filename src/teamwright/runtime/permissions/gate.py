@@ -63,7 +63,7 @@ class SessionGate:
             return self._refuse(agent, call, f"a hook refused it: {said.reason}")
         args = call.args if said.updated_input is None else said.updated_input
         intent, standing = await self._read(agent, call.name, args)
-        verdict = _heed(said, judge_intent(intent, standing), standing)
+        verdict = heed(said, judge_intent(intent, standing), standing)
         if verdict.kind == "allow":
             return Ruling(allowance(intent, standing, said.updated_input), intent)
         if verdict.kind == "deny":
@@ -120,7 +120,7 @@ class SessionGate:
         return Ruling(refusal(self._standing(agent), call.name, reason, advice, path))
 
 
-def _heed(said: Fired, verdict: Verdict, standing: Standing) -> Verdict:
+def heed(said: Fired, verdict: Verdict, standing: Standing) -> Verdict:
     """A hook's yes answers a question that a hook may answer; its wish to ask makes one. A no stays a no."""
     if said.decision == "allow" and verdict.kind == "ask" and not verdict.guarded:
         return Verdict("allow")

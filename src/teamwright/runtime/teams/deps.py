@@ -18,8 +18,10 @@ from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.services import Services
+from teamwright.runtime.teams.rooms import TeammateRoom
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits
+from teamwright.store.tables.processes import Process
 from teamwright.store.tables.state import StateStore
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
@@ -61,6 +63,10 @@ class TeammateSetup(Protocol):
 
     def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]: ...
 
+    def find_cwd(self, named: str) -> Path | None:
+        """The directory of that name, as it is here; None if there is none."""
+        ...
+
 
 class TeammatePlaces(Struct, frozen=True):
     """Processes of their own for teammates."""
@@ -85,3 +91,7 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: TeammatePlaces | None = None  # None: in this process
+    copies: Path | None = None  # where JSON copies are for people, if not in `home`: of a session in an engine
+    hosted: AgentId | None = None  # the agent that a worker runs
+    room: TeammateRoom | None = None  # of the teammate that this worker runs
+    process: Process | None = None  # a worker's: it is registered, and told when there is something to look at

@@ -26,8 +26,16 @@ class Posted(Struct, frozen=True):
 
 class TeamMail:
     def __init__(
-        self, table: MailTable, letters: LetterStore, roster: Roster, wakeups: Wakeups, mirrors: Mirrors
+        self,
+        table: MailTable,
+        letters: LetterStore,
+        roster: Roster,
+        wakeups: Wakeups,
+        mirrors: Mirrors,
+        hosted: AgentId | None = None,
     ) -> None:
+        """`hosted`: a worker runs this agent. It has no right to the program's own words, so they are its agent's."""
+        self._hosted = hosted
         self.limits = table.limits
         self._table, self._letters = table, letters
         self._roster, self._wakeups, self._mirrors = roster, wakeups, mirrors
@@ -144,8 +152,10 @@ class TeamMail:
 
     def notice(self, reader: Member, words: str, id: str | None = None) -> Mail:
         """The same, to be stored together with what it tells of."""
-        letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, SYSTEM_SENDER, Said(words))
-        return Mail(letter, reader.team, SYSTEM_SENDER.name, reader.name, words, control=True)
+        own = self._roster.member_of(self._hosted) if self._hosted else None
+        sender = SYSTEM_SENDER if own is None or own.agent == reader.agent else Sender("agent", own.name, own.agent)
+        letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, sender, Said(words))
+        return Mail(letter, reader.team, sender.name, reader.name, words, control=True)
 
     def _draft(self, sender: Member, reader: Member, body: Said, *, key: str, part: int) -> Mail:
         id = LetterId(f"m-{key}" if not part else f"m-{key}-{part}")
@@ -153,7 +163,9 @@ class TeamMail:
         return Mail(letter, sender.team, sender.name, reader.name, body.text, body.summary, sender.color, part)
 
     async def tell_of_failures(self, team: str) -> None:
-        """Letters that reached nobody: their senders and the lead are told, once."""
+        """Letters that reached nobody: their senders and the lead are told, once. Not by a worker."""
+        if self._hosted:
+            return
         untold = await self._table.untold(team)
         lead = self._roster.lead_of(team)
         for entry in untold:

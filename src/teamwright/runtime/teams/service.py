@@ -26,6 +26,7 @@ from teamwright.runtime.teams.lead_mail import LeadMail
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
 from teamwright.runtime.teams.open_work import OpenWork, ask_lead, find_open
+from teamwright.runtime.teams.remote.copies import FarCopies
 from teamwright.runtime.teams.remote.events import RemoteEvents
 from teamwright.runtime.teams.remote.permission_relay import PermissionResponder
 from teamwright.runtime.teams.requests import TeamRequests
@@ -64,10 +65,11 @@ class Teamwork:
         self.code_mail: LeadMail | None = None  # of the teams that code leads
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
-        mirror = TeamMirror(home.root, tables.teams, tables.mail)
+        self._copies = deps.copies or home.root
+        mirror = TeamMirror(self._copies, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
-        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env)
-        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors)
+        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, deps.process)
+        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, deps.hosted)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
         self.board = self._open_board()
         parts = TeammateDeps(
@@ -82,12 +84,15 @@ class Teamwork:
             supervisor=supervisor,
             hooks=self._hooks,
             log=agents.log,
+            remotes=lambda: services.remotes,
+            room=deps.room,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
         self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
         )
+        self.far_copies = FarCopies(roster, self.mirrors, self.board, supervisor)
         self.remote_events = RemoteEvents(tables, roster, supervisor, agents, since=deps.since)
 
     def _fencing(self, agent: AgentId, desk: Desk, mode: Mode) -> "Fencing | None":
@@ -103,7 +108,7 @@ class Teamwork:
         def report(words: str) -> None:
             self.roster.warn(AgentId(session), words)
 
-        return TaskBoard(table, TaskMirror(deps.home.root, table), scope, report, self)
+        return TaskBoard(table, TaskMirror(self._copies, table), scope, report, self)
 
     # --- for the spawner
 
@@ -250,7 +255,8 @@ class Teamwork:
         if words := resumed_words(self._deps.ended_at, self.mates(), self.teammates.absent):
             main.emit(Reminded(user(words)))
         if names or team:
-            await self.mirrors.rebuild()
+            if self._deps.copies is None:
+                await self.mirrors.rebuild()
             self.supervisor.launch(self.wakeups.look)  # questions may wait since before
 
     async def _resume_team(self, name: str, main: Agent, *, ours: bool) -> None:
@@ -298,6 +304,9 @@ class Teamwork:
                 agents.lodgers[member.agent] = SessionFiles(path)
 
     async def _resume_or_adopt(self, member: Member) -> None:
+        if member.backend == "remote":
+            self.teammates.follow(member)  # a worker runs it, or will
+            return
         if (process := await self.tables.processes.holder(member.agent)) is not None:
             await self.teammates.adopt(member, process)
         else:
@@ -311,11 +320,13 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
+            await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
         await self._share_limits()
         await self.remote_events.look()
+        self.far_copies.ring()
 
     async def _share_limits(self) -> None:
         """Every process counts against one limit: what the others have used is in the ledger."""
@@ -391,5 +402,6 @@ class Teamwork:
 
     async def close(self) -> None:
         await self.teammates.park_all()
+        await self.far_copies.write()
         await self.mirrors.catch_up()
         await self.wakeups.leave()

@@ -29,11 +29,14 @@ class Wakeups:
         supervisor: Supervisor,
         control: TeammateControl,
         env: Mapping[str, str],
+        process: Process | None = None,
     ) -> None:
-        """`control` reaches the teammates, which are made later than their bells."""
+        """`control` reaches the teammates, which are made later than their bells. `process`: somebody else has
+        registered this one, and calls `heard`."""
         self._tables, self._roster, self._mirrors = tables, roster, mirrors
         self._supervisor, self._control, self._env = supervisor, control, env
-        self._me: Process | None = None
+        self._me, self._given = process, process
+        self._opened = False
         self._bell: Wakeup | None = None
         self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
         self._looking = Later(READERS_FIRST, self.look, supervisor.trouble)
@@ -47,13 +50,15 @@ class Wakeups:
             self._me = await self._tables.processes.register(self._roster.session, bell=bell.address)
             self._supervisor.launch(partial(self._listen, bell))
             self._supervisor.launch(partial(self._poll, bell.address))
+        if not self._opened:
+            self._opened = True
             self._supervisor.launch(self._mirrors.run)
             self._supervisor.launch(self._looking.run)
         return self._me
 
     async def leave(self) -> None:
         """This process is known no more."""
-        if self._me is not None:
+        if self._me is not None and self._given is None:
             await self._tables.processes.leave(self._me.id)
         if self._bell is not None:  # nobody may wait at a socket that is closed
             self._ears.cancel()

@@ -11,6 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.team import ProcessId
 from teamwright.core.policies.authority import Demand
 from teamwright.store.acts.act import Context
+from teamwright.store.tables.rows.remotes import place_waiting, take_back
 
 KEPT = 24 * 60 * 60 * 1000  # milliseconds for which one that is gone is remembered
 
@@ -28,7 +29,7 @@ class JoinHost(Struct, frozen=True):
     def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
         old = db.execute("SELECT process FROM hosts WHERE gone > 0 AND gone < ?", (ctx.now - KEPT,)).fetchall()
         for (process,) in old:
-            remove_host(db, process)
+            remove_host(db, process, ctx.now)
         sql = """
             INSERT INTO hosts (process, role, name, host, version, lease, beat, joined)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -59,8 +60,12 @@ class BuryHost(Struct, frozen=True):
         return Demand()
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
-        sql = "UPDATE hosts SET gone = ?, held = ? WHERE process = ? AND gone = 0 AND beat + lease <= ?"
-        return db.execute(sql, (ctx.now, _held(db, self.process), self.process, ctx.now)).rowcount > 0
+        sql = "UPDATE hosts SET gone = ? WHERE process = ? AND gone = 0 AND beat + lease <= ?"
+        if db.execute(sql, (ctx.now, self.process, ctx.now)).rowcount == 0:
+            return False
+        take_back(db, self.process, ctx.now, lost=True)  # what a worker ran goes on elsewhere at once
+        db.execute("UPDATE hosts SET held = ? WHERE process = ?", (_held(db, self.process), self.process))
+        return True
 
 
 class LeaveHost(Struct, frozen=True):
@@ -72,7 +77,7 @@ class LeaveHost(Struct, frozen=True):
         return Demand() if self.process == ctx.process else None
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
-        remove_host(db, self.process)
+        remove_host(db, self.process, ctx.now)
 
 
 class ReturnHost(Struct, frozen=True):
@@ -84,7 +89,9 @@ class ReturnHost(Struct, frozen=True):
     def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
         assert ctx.process is not None
         sql = "UPDATE hosts SET gone = 0, beat = ? WHERE process = ? AND (gone = 0 OR held = ?)"
-        return db.execute(sql, (ctx.now, ctx.process, _held(db, ctx.process))).rowcount > 0
+        back = db.execute(sql, (ctx.now, ctx.process, _held(db, ctx.process))).rowcount > 0
+        place_waiting(db, ctx.now)
+        return back
 
 
 class SnapshotMade(Struct, frozen=True):
@@ -96,8 +103,11 @@ class SnapshotMade(Struct, frozen=True):
         db.execute("UPDATE space SET snapshot = max(snapshot, ?)", (self.seq,))
 
 
-def remove_host(db: sqlite3.Connection, process: ProcessId) -> None:
+def remove_host(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
     """Whatever it held is free. The number of its last entry stays, so that no entry of its is ever applied again."""
+    db.execute("UPDATE workers SET draining = 1 WHERE process = ?", (process,))
+    take_back(db, process, now, lost=False)
+    db.execute("DELETE FROM workers WHERE process = ?", (process,))
     db.execute("DELETE FROM processes WHERE id = ?", (process,))
     db.execute("DELETE FROM hosts WHERE process = ?", (process,))
     db.execute("UPDATE writers SET outcomes = x'' WHERE process = ?", (process,))

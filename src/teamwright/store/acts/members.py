@@ -17,6 +17,7 @@ from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, pos
 from teamwright.store.tables.rounds import note_team_progress
 from teamwright.store.tables.rows.agents import NewAgent, agent_number, insert_agent
 from teamwright.store.tables.rows.processes import lease_epoch
+from teamwright.store.tables.rows.remotes import place_waiting
 from teamwright.store.tables.rows.teams import (
     IN_TEAM,
     MEMBER,
@@ -97,6 +98,8 @@ class SetState(Struct, frozen=True):
         if self.mail is not None:
             post(db, self.mail, self.limits, ctx.now)
         lost = abandon(db, agent_number(db, agent), team_number(db, team), self.why) if new == "shutdown" else []
+        if ctx.keeps_dead and new != "running":  # on a worker another one may work in its place
+            place_waiting(db, ctx.now)
         return Moved(before, new, tuple(lost))
 
 

@@ -52,7 +52,10 @@ class ClaimAgent(Struct, frozen=True):
     process: ProcessId
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
-        return Demand() if self.process == ctx.process else None
+        """A worker has the lease of what it was given; nobody else's agent is its to claim."""
+        lease = find_lease(db, self.agent)
+        mine = lease is not None and lease.process == ctx.process == self.process
+        return Demand((self.agent,)) if mine else None
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Lease | Refused:
         me, agent = process_number(db, self.process), agent_number(db, self.agent)

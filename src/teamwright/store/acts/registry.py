@@ -8,6 +8,7 @@ import msgspec
 
 from teamwright.core.errors import StoreError
 from teamwright.store.acts import (
+    bundles,
     hosts,
     jobs,
     landing,
@@ -15,6 +16,7 @@ from teamwright.store.acts import (
     mail,
     members,
     processes,
+    remotes,
     requests,
     schedules,
     sessions,
@@ -83,6 +85,19 @@ ACTS: dict[str, type[Act[Any]]] = {
     "hosts.leave": hosts.LeaveHost,
     "hosts.return": hosts.ReturnHost,
     "snapshot.made": hosts.SnapshotMade,
+    "workers.offer": remotes.OfferSlots,
+    "workers.drain": remotes.DrainWorker,
+    "remote.begin": remotes.BeginRemote,
+    "remote.claim": remotes.ClaimRemote,
+    "remote.started": remotes.StartRemote,
+    "remote.saved": remotes.SaveRemote,
+    "remote.ended": remotes.EndRemote,
+    "remote.stop": remotes.StopRemote,
+    "remote.expire": remotes.ExpireRemote,
+    "remote.ask": remotes.AskLead,
+    "remote.answer": remotes.AnswerWorker,
+    "remote.drop": remotes.DropQuestion,
+    "bundles.add": bundles.AddBundle,
 }
 NAMES = {kind: name for name, kind in ACTS.items()}
 

@@ -29,7 +29,7 @@ from teamwright.store.acts.act import Context
 from teamwright.store.tables.mail_insert import LIMITS, post
 from teamwright.store.tables.rounds import count_handed, note_team_progress, rounds_spent
 from teamwright.store.tables.rows import tasks as rows
-from teamwright.store.tables.rows.agents import insert_letter
+from teamwright.store.tables.rows.agents import insert_letter, names_of
 from teamwright.store.tables.rows.teams import find_by_name, is_member
 from teamwright.store.tables.task_changes import (
     change_task,
@@ -47,6 +47,8 @@ from teamwright.store.tables.task_changes import (
     with_edges,
     with_words,
 )
+
+_GONE = "{} has shut down"
 
 
 class ReserveTask(Struct, frozen=True):
@@ -187,8 +189,8 @@ class ReleaseTasks(Struct, frozen=True):
     why: str = ""
     always: bool = False
 
-    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
-        return None if self.why else Demand((self.agent,))  # `why` becomes a word of the program to the lead
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand((self.agent,))
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> "list[Done]":
         n = rows.list_number(db, self.list)
@@ -198,9 +200,15 @@ class ReleaseTasks(Struct, frozen=True):
         freed = [change_task(db, n, task, Hold("pending"), ctx.now) for task in owned if n is not None]
         unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
         db.executemany(unread, [(claim_id(self.list, task),) for task in owned])
-        lead = find_by_name(db, self.list, LEAD_NAME) if self.why and (owned or self.always) else None
+        # It becomes a word of the program to the lead: whatever a worker says, it is that its agent has shut down.
+        why = (
+            self.why
+            if ctx.role == "lead" or not self.why
+            else _GONE.format(max(names_of(db, self.agent), default=self.agent))
+        )
+        lead = find_by_name(db, self.list, LEAD_NAME) if why and (owned or self.always) else None
         if lead is not None:
-            post(db, freed_mail(lead, self.agent, self.why, owned, ctx.now), LIMITS, ctx.now)
+            post(db, freed_mail(lead, self.agent, why, owned, ctx.now), LIMITS, ctx.now)
         return freed
 
 

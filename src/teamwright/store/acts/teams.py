@@ -71,7 +71,7 @@ class DeleteTeam(Struct, frozen=True):
             return Refused(
                 "members_running", f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete."
             )
-        _delete(db, team)
+        _delete(db, team, ctx)
         if self.key is not None:
             words = f"The team {team.name} had been deleted before the program ended."
             db.execute("INSERT OR IGNORE INTO calls (key, result) VALUES (?, ?)", (self.key, words))
@@ -97,7 +97,7 @@ class DeleteLeftTeam(Struct, frozen=True):
         others = [member for member in roster(db, name) if not member.is_lead]
         if busy := [member.name for member in others if _is_run(db, member.agent, ctx)]:
             return Refused("members_running", f"These still run: {', '.join(busy)}. End their processes first.")
-        _delete(db, team)
+        _delete(db, team, ctx)
         db.execute("DELETE FROM task_lists WHERE name = ?", (name,))
         return Deleted(tuple(others))
 
@@ -143,7 +143,10 @@ def _no_team(name: str) -> Refused:
     return Refused("no_team", f"There is no team {name}.")
 
 
-def _delete(db: sqlite3.Connection, team: Team) -> None:
+def _delete(db: sqlite3.Connection, team: Team, ctx: Context) -> None:
+    if ctx.keeps_dead:  # members on workers, which end them
+        db.execute("UPDATE remotes SET state = 'ended' WHERE team = ? AND worker IS NULL", (team.name,))
+        db.execute("UPDATE remotes SET state = 'stopping' WHERE team = ? AND state <> 'ended'", (team.name,))
     db.execute("DELETE FROM teams WHERE name = ?", (team.name,))
     db.execute("INSERT OR IGNORE INTO removed_teams (name) VALUES (?)", (team.name,))
 

@@ -8,10 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.errors import UsageError
+from teamwright.core.ids import AgentId
 
 _SPACE = re.compile(r"[a-z0-9-]{1,32}")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _PORT = ":4222"
+_AGENT = re.compile(r"[A-Za-z0-9-]{1,64}")
+_PARTS = 3  # slashes of an address that names its space
 
 
 class Address(Struct, frozen=True):
@@ -64,3 +67,17 @@ def read_address(text: str) -> Address:
         )
     full = tuple(host if re.search(r":[0-9]+$", host) else host + _PORT for host in hosts)
     return Address(scheme, full, space or "main", unquote(user), unquote(password))
+
+
+def agent_url(address: Address, agent: AgentId) -> str:
+    """By which an agent that runs in a space is watched, from any machine that is let into it."""
+    return f"{address}/{agent}"
+
+
+def read_agent_url(text: str) -> tuple[Address, AgentId]:
+    place, _, agent = text.strip().rpartition("/")
+    if not _AGENT.fullmatch(agent) or place.count("/") < _PARTS:
+        raise UsageError(
+            "The address of an agent is that of its engine, its space and its id: nats://HOST:PORT/SPACE/ID"
+        )
+    return read_address(place), AgentId(agent)

@@ -6,13 +6,16 @@ whoever is late has lost the agent: the engine refuses, so two can never continu
 
 import hashlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
+import nats.errors
 from msgspec import Struct
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
@@ -24,6 +27,8 @@ from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.port import MOST_BYTES, EngineError
 
 _BATCH = 500  # messages that are fetched at once
+_LISTEN = 1.0  # seconds between two looks whether the connection is the same
+_SILENCE = 15.0  # seconds without a push, after which the stream itself is asked
 _CHANGED = (10071, 10164)  # the engine's words for: there is a later message
 
 
@@ -124,6 +129,53 @@ class Lines:
         if data:
             await anyio.to_thread.run_sync(_replace, path, data)
         return place, data
+
+    async def follow(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> None:
+        """Hand over what comes after `at`, each line once and in order, until it is cancelled.
+
+        The server pushes what it has stored; a gap, a reconnect and a long silence are filled from the stream.
+        """
+        pushed = await self._connection.subscribe(f"tw.{self._space}.out.lines.*.*.{agent}")
+        try:
+            while True:
+                try:
+                    at = await self.catch_up(agent, at, heard)
+                    at = await self._take_pushed(pushed, at, heard)
+                except (*AWAY, EngineError):
+                    await anyio.sleep(PAUSE)
+        finally:
+            await self._connection.unsubscribe(pushed)
+
+    async def catch_up(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
+        """The same for what there is now."""
+        while found := await self._fetch(agent, at.seq + 1):
+            for message in found:
+                at = await self._hand_over(message, at, heard)
+        return at
+
+    async def _take_pushed(
+        self, pushed: Subscription, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
+    ) -> Place:
+        """Until one is missing, or nothing was heard for a while: then the stream is asked."""
+        renewals, limit = self._connection.renewals, time.monotonic() + _SILENCE
+        while renewals == self._connection.renewals and time.monotonic() < limit:
+            try:
+                message = await pushed.next_msg(timeout=_LISTEN)
+            except nats.errors.TimeoutError:
+                continue
+            limit = time.monotonic() + _SILENCE
+            if sequence(message) <= at.seq:
+                continue
+            if int((message.headers or {})["Tw-First"]) != at.lines + 1:
+                break
+            at = await self._hand_over(message, at, heard)
+        return at
+
+    async def _hand_over(self, message: Msg, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
+        lines = int((message.headers or {})["Tw-Lines"])
+        at = Place(sequence(message), at.lines + lines)
+        await heard(await self._unpack(message), at)
+        return at
 
     async def purge(self, agent: AgentId) -> None:
         """Needs a lead's rights."""

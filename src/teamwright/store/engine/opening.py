@@ -48,6 +48,7 @@ async def open_replica(
         extent = await log.extent()
         if objects is not None and extent.last - cursor.seq > _FAR and cursor.seq <= extent.last - EVERY:
             await take_snapshot(database, objects)
+            await database.write(Prepare())  # one of an earlier version lacks tables
         cursor = await database.read(read_cursor)
         if cursor.seq + 1 < extent.first:
             raise EngineError(f"The engine has no entries before {extent.first}, and no snapshot that could be used.")

@@ -111,9 +111,6 @@ class SharedTranscript(Transcript, eq=False):
                 del self._unsynced[: len(rows)]
                 self._synced = self._size
 
-    def give_up(self, why: str) -> None:
-        self._broken = why
-
     def check(self) -> None:
         if self._broken:
             raise EngineError(self._broken)

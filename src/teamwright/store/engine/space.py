@@ -5,7 +5,9 @@ and end after that one, whatever scopes its callers open and close in between.
 """
 
 import asyncio
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -16,11 +18,12 @@ from msgspec import Struct
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.policies.authority import Role
 from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import make_dir
+from teamwright.osfiles.private import create_file, make_dir, write_all
 from teamwright.store.db.database import Database
 from teamwright.store.engine.address import Address
 from teamwright.store.engine.known import check_known
-from teamwright.store.engine.lines import Lines
+from teamwright.store.engine.lines import Lines, Place
+from teamwright.store.engine.live import Live
 from teamwright.store.engine.nats import NatsLog, open_log
 from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
@@ -46,6 +49,7 @@ class About(Struct, frozen=True):
 
     version: str
     replicas: int
+    server: str  # the name of the one that leads
 
 
 class Space:
@@ -53,6 +57,7 @@ class Space:
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
         self.lines = Lines(log, objects, name, home.run)
         self.transcripts = SharedTranscripts(self.lines, replica.process)
+        self.live = Live(log.connection)
         self._log = log
         self._ready, self._ending = anyio.Event(), anyio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -92,13 +97,27 @@ class Space:
             await self._log.close()
 
     async def about(self) -> About:
-        return About(self._log.connection.version, (await self._log.extent()).replicas)
+        extent = await self._log.extent()
+        return About(self._log.connection.version, extent.replicas, extent.server)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
         if not await anyio.to_thread.run_sync(is_held, self.home.run / f"teammate-{agent}.lock"):
             path = files.transcript if agent == files.transcript.stem else files.agent(agent)
             await self.transcripts.fetch(agent, path, files.prompts)
+
+    async def follow(self, agent: AgentId, files: SessionFiles, heard: Callable[[], None]) -> None:
+        """Keep the file of an agent that another machine runs as its transcript grows, until it is cancelled."""
+        path = files.agent(agent)
+        await self.transcripts.fetch(agent, path, files.prompts)
+        heard()
+
+        async def take(data: bytes, place: Place) -> None:
+            await anyio.to_thread.run_sync(_append, path, data)
+            self.transcripts.places[agent] = place
+            heard()
+
+        await self.lines.follow(agent, self.transcripts.places[agent], take)
 
     async def forget(self, agent: AgentId) -> None:
         """Of a session in which nothing was said nothing stays."""
@@ -121,6 +140,34 @@ def is_held(lock: Path) -> bool:
     return mine is None
 
 
+async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
+    """A bucket of its own, which workers only read: whoever begins with a snapshot believes it."""
+    found = NatsObjects(log.connection, patience, of="lead")
+    await found.prepare()
+    return found
+
+
+async def make_space(address: Address) -> None:
+    """Its streams, if they are not there: workers cannot make them. Raises EngineError."""
+    log = await open_log(address, "lead", address.user, patience=_END)
+    try:
+        objects = NatsObjects(log.connection, _END)
+        await objects.prepare()
+        await _snapshots(log, _END)
+        await Lines(log, objects, address.user, Path()).prepare()
+    finally:
+        await log.close()
+
+
+def _append(path: Path, data: bytes) -> None:
+    make_dir(path.parent)
+    fd = create_file(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
 async def open_space(address: Address, root: Path, how: Joining) -> Space:
     """`root` is the home of this machine. Raises EngineError in one sentence; nothing was made then."""
     name = address.user if _NAME.fullmatch(address.user) else "anybody"
@@ -130,7 +177,8 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         await anyio.to_thread.run_sync(check_known, engines, str(address), log.space)
         objects = NatsObjects(log.connection, how.patience)
         await objects.prepare()
-        replica = await open_replica(engines, log, objects, lease=how.lease, joins=how.joins)
+        snapshots = await _snapshots(log, how.patience)
+        replica = await open_replica(engines, log, snapshots, lease=how.lease, joins=how.joins)
         home = Home(engines / log.space)
         await anyio.to_thread.run_sync(make_dir, home.run)
         space = Space(log, objects, replica, name, home)

@@ -41,6 +41,64 @@ TABLES = (
         seen INTEGER NOT NULL DEFAULT 0
     ) WITHOUT ROWID
     """,
+    # Those of them that run agents for others, and what each offers; labels are pairs, providers names, in JSON.
+    """
+    CREATE TABLE IF NOT EXISTS workers (
+        n INTEGER PRIMARY KEY,
+        process TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        slots INTEGER NOT NULL,
+        labels TEXT NOT NULL,
+        providers TEXT NOT NULL,
+        bypass INTEGER NOT NULL,
+        draining INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    # Agents that run on workers. `worker` is a process, or NULL while none has room.
+    """
+    CREATE TABLE IF NOT EXISTS remotes (
+        n INTEGER PRIMARY KEY,
+        agent TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        team TEXT NOT NULL,
+        state TEXT NOT NULL,
+        worker TEXT,
+        charter TEXT NOT NULL,
+        needs TEXT NOT NULL,
+        branch TEXT NOT NULL DEFAULT '',
+        losses INTEGER NOT NULL DEFAULT 0,
+        progress INTEGER NOT NULL DEFAULT 0,
+        since INTEGER NOT NULL,
+        begun INTEGER NOT NULL,
+        why TEXT NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS remotes_by_worker ON remotes (worker) WHERE state <> 'ended'",
+    "CREATE INDEX IF NOT EXISTS remotes_waiting ON remotes (n) WHERE state = 'waiting'",
+    # What workers ask the process that leads.
+    """
+    CREATE TABLE IF NOT EXISTS consults (
+        id TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body BLOB NOT NULL,
+        at INTEGER NOT NULL,
+        answer BLOB
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS consults_by_agent ON consults (agent)",
+    # Commits of repositories that are objects here; `prerequisites` are commits too, apart by spaces.
+    """
+    CREATE TABLE IF NOT EXISTS bundles (
+        project TEXT NOT NULL,
+        tip TEXT NOT NULL,
+        prerequisites TEXT NOT NULL,
+        object TEXT NOT NULL,
+        bytes INTEGER NOT NULL,
+        added INTEGER NOT NULL,
+        PRIMARY KEY (project, tip)
+    ) WITHOUT ROWID
+    """,
 )
 DIGESTS = 1000  # of so many entries they are kept
 

@@ -166,6 +166,10 @@ class Transcript(Struct, eq=False):
             os.close(self._fd)
             self._fd = -1
 
+    def give_up(self, why: str) -> None:
+        """Nothing more is taken from here on."""
+        self._broken = why
+
     def check(self) -> None:
         """Raises if nothing can be written to it any more, whatever becomes of the disk."""
         if self._broken:

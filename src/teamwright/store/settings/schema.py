@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.data.message import Effort
@@ -72,6 +72,9 @@ class EnginePart(Struct, frozen=True, rename="camel"):
     url: str | None = None  # or `@FILE`
     ca: str | None = None  # a file
     patience_seconds: Seconds = 600.0  # that an engine which is away is waited for
+    worker_wait_seconds: Seconds = 600.0  # that a remote agent waits for a worker
+    drain_seconds: Seconds = 30.0  # that a worker which is asked to leave lets running calls end
+    code_mb: int = field(name="codeMB", default=512)  # of a repository that are sent to the engine at most
 
 
 class Own(Struct, frozen=True, rename="camel"):

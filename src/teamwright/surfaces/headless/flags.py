@@ -120,7 +120,11 @@ _SESSION: Rows = (
 )
 _WAYS: Rows = (  # how its agents work
     ("--fork", "let agents fork; every agent runs in the background", _FLAG),
-    ("--teammate-mode", "where teammates run", {"choices": ("auto", "in-process", "tmux", "iterm2", "local")}),
+    (
+        "--teammate-mode",
+        "where teammates run",
+        {"choices": ("auto", "in-process", "tmux", "iterm2", "local", "remote")},
+    ),
     ("--coordinator", "the main agent only delegates", _FLAG),
     ("--assistant", "never block: every agent runs in the background", _FLAG),
     ("--proactive", "let an idle main agent act on its own", _FLAG),

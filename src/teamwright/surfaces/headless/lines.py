@@ -167,7 +167,12 @@ def subtype_of(end: TurnEnded) -> str:
             assert_never(end.reason)
 
 
-_TASK_TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
+_TASK_TYPES = {
+    "agent": "local_agent",
+    "shell": "local_bash",
+    "monitor": "local_bash",
+    "remote": "remote_agent",
+}
 _ENDS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
 
 

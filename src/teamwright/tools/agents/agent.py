@@ -61,6 +61,11 @@ WORKTREE = """
 - isolation "worktree" gives it a directory and a branch of its own, from the current commit; use paths relative to \
 the repository in `prompt`. If it changes nothing, both are removed at its end; else you are told where they are."""
 
+REMOTE = """
+- isolation "remote" runs it on another machine, from the current commit, in the background; what it commits or leaves \
+there comes back as a branch. What is not committed here stays here."""
+PLACES = "A git worktree of its own, or a worker on another machine"
+
 
 _MODES = [mode for mode in MODES if mode != "bypassPermissions"]
 
@@ -101,6 +106,8 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
     forks, hidden = features.may_fork and not offer.teammate, _hidden(offer)
     shown = {name: about for name, about in schema["properties"].items() if name not in hidden}
     shown["isolation"] |= {"enum": ["worktree"]}
+    if features.remote:
+        shown["isolation"] = {"type": "string", "enum": ["worktree", "remote"], "description": PLACES}
     if "mode" in shown:
         shown["mode"] |= {"enum": _MODES}
     effort = shown["effort"]  # a number is understood, too, but nobody needs to be told
@@ -110,13 +117,7 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
         shown["prompt"] |= {"description": "The task; for a fork only what is to be done"}
     words = DESCRIPTION + (FORKS if forks else FRESH) + ALWAYS
     words += "" if features.coordinator else SMALL
-    later = ALL_IN_BACKGROUND if features.all_in_background else BACKGROUND
-    words += (
-        REPORT
-        + (later if features.background and not offer.teammate else "")
-        + (TEAM if offer.leads else "")
-        + WORKTREE
-    )
+    words += REPORT + _time(offer) + (TEAM if offer.leads else "") + WORKTREE + (REMOTE if features.remote else "")
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
     return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
 
@@ -183,6 +184,8 @@ class AgentTool(Struct, eq=False):
         if isinstance(job, Member):
             return recruited(job, plan.notes)
         known = spawner.known[AgentId(job.id)]
+        if job.kind == "remote":
+            return launched_remotely(job, plan.notes)
         if job.background:
             return launched(job, known, ask.prompt, plan.notes, can_read=self.can_read)
         return completed(job, known, ask.prompt, plan, spawner.is_one_shot(known.kind), ctx)
@@ -234,6 +237,25 @@ def launched(job: "Job", known: "AgentRecord", prompt: str, notes: Iterable[str]
         "prompt": prompt,
         "outputFile": str(job.output),
         "canReadOutputFile": can_read,
+    }
+    return said("\n".join(lines), data)
+
+
+def launched_remotely(job: "Job", notes: Iterable[str] = ()) -> Outcome:
+    lines = [
+        "It works on another machine, or will as soon as a worker has room; you are told when it ends.",
+        f"taskId: {job.id}",
+        f"url: {job.url}",
+        f"output file: {job.output}",
+        *notes,
+        *job.notes,
+    ]
+    data = {
+        "status": "remote_launched",
+        "taskId": job.id,
+        "sessionUrl": job.url,
+        "description": job.description,
+        "outputFile": str(job.output),
     }
     return said("\n".join(lines), data)
 

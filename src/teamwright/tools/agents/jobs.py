@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_MS = 600_000
 CLEAN_UP = 10.0  # seconds for git to tell what a stopped agent leaves
-TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash"}
+TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash", "remote": "remote_agent"}
 
 
 class OutputArgs(Struct, frozen=True):
@@ -60,7 +60,7 @@ class TaskOutput:
             return _report(job, status, read_tail(job.output))
         if asked.block and job.owner == ctx.agent:
             await supervisor.claim(job, ctx.call_id)
-        text = job.result.result if job.kind == "agent" else read_tail(job.output)
+        text = job.result.result if job.kind in ("agent", "remote") else read_tail(job.output)
         if job.tree is not None and not job.closed.is_set():  # nobody waits here for git, and no letter will tell of it
             text += f"\n\nIf anything was changed, its worktree is kept: {job.tree.path} (branch {job.tree.branch})"
         return _report(job, "success", text)
@@ -139,7 +139,7 @@ class TaskStop:
         job = find_job(supervisor, id)
         if not await supervisor.stop(job):
             raise ToolError(f"{id} is not running: it is {job.status}.")
-        if job.owner == ctx.agent:  # anybody else's stop is news to the owner
+        if job.owner == ctx.agent and job.kind != "remote":  # anybody else's stop is news to the owner
             await supervisor.claim(job, ctx.call_id)
         if job.tree is not None:  # what was kept is at the end of its result
             with anyio.move_on_after(CLEAN_UP):

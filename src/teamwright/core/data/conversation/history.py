@@ -24,6 +24,7 @@ from teamwright.core.data.event import (
     Seen,
     ToolEnded,
     ToolStarted,
+    TreeSaved,
     TurnEnded,
     Words,
 )
@@ -137,6 +138,8 @@ class History(Struct, eq=False):
                 self.heard += [f"(to {event.tool}) No: {event.words}"] if event.words else []
             case ModeChanged():
                 self.mode = event.mode
+            case TreeSaved():
+                pass
             case TurnEnded():
                 self.ended, self.ends = event, self.ends + 1
             case AgentEnded():

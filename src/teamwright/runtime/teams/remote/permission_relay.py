@@ -90,7 +90,7 @@ async def _wait_for_answer(table: RequestTable, roster: Roster, id: RequestId) -
             return Deny("The team was deleted before anybody answered.")
         if found.answer is not None:
             await table.handled(id)
-            return _decision(found.answer)
+            return decision_of(found.answer)
         with anyio.move_on_after(1.0):  # a bell that was lost costs a second
             await roster.news()
 
@@ -132,7 +132,7 @@ class PermissionResponder:
         name, color = str(body["agent"]), str(body["color"])
         standing = Standing(name, mode, rules, desk, color, fencing=fencing, project=self._project)
         decision = await self._judge(request.asker, call, standing)
-        answer = _answer_of(decision)
+        answer = answer_of(decision)
         done = await self._tables.requests.answer(request.id, request.answerer, answer)
         member = next((m for m in self._roster.members(request.team) if m.agent == request.asker), None)
         if member is not None:
@@ -174,7 +174,7 @@ class PermissionResponder:
         return Allow(decision.args, consent=decision.consent)
 
 
-def _answer_of(decision: Decision) -> dict[str, Any]:
+def answer_of(decision: Decision) -> dict[str, Any]:
     consent = {} if decision.consent is None else {"consent": msgspec.to_builtins(decision.consent)}
     if isinstance(decision, Allow):
         return {"behavior": "allow", "input": decision.args} | consent
@@ -182,7 +182,7 @@ def _answer_of(decision: Decision) -> dict[str, Any]:
     return answer | consent | ({"words": decision.words} if decision.words else {})
 
 
-def _decision(answer: dict[str, Any]) -> Decision:
+def decision_of(answer: dict[str, Any]) -> Decision:
     consent = msgspec.convert(answer.get("consent"), Consent | None)
     if answer.get("behavior") == "allow":
         return Allow(answer.get("input"), consent=consent)

@@ -18,6 +18,7 @@ from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
 from teamwright.runtime.teams.deps import TeammateSetup
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.worktrees import move_in, worktree_words
+from teamwright.store.files.transcripts import Transcript
 
 
 class TeammateFactory:
@@ -51,15 +52,16 @@ class TeammateFactory:
     async def _make(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> Agent:
         spec = self._spec(member, definition, tree, served)
         path = self._agents.files_of(member.agent).agent(member.agent)
-        if path.is_file() and (agent := await self._resume(spec, member)):
-            return agent
         moved = worktree_words(tree, self.root) if tree else ""
-        return self._begin(spec, member, definition, moved)
+        if not path.is_file():
+            return self._begin(spec, member, definition, moved)
+        found = await self._resume(spec, member)
+        return found if isinstance(found, Agent) else self._begin(spec, member, definition, moved, found)
 
     def _spec(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> AgentSpec:
         base = self._setup.base()
         kit = self._setup.toolset(definition, served)
-        cwd = _still_there(member.cwd) or base.desk.cwd  # not there: it began on another machine
+        cwd = self._setup.find_cwd(member.cwd) or base.desk.cwd  # not there: it began on another machine
         desk = child_desk(base.desk, cwd, member.agent, member.name)
         desk.env |= {"TEAMWRIGHT_TEAM": member.team}
         if tree is not None:
@@ -82,7 +84,14 @@ class TeammateFactory:
             approver="lead",
         )
 
-    def _begin(self, spec: AgentSpec, member: Member, definition: AgentDefinition, moved: str) -> Agent:
+    def _begin(
+        self,
+        spec: AgentSpec,
+        member: Member,
+        definition: AgentDefinition,
+        moved: str,
+        transcript: Transcript | None = None,
+    ) -> Agent:
         """`moved` tells of its worktree, if it has one."""
         kit, cwd = spec.toolset, spec.desk.cwd
 
@@ -90,12 +99,12 @@ class TeammateFactory:
             return (*self._setup.system(definition, member.model, cwd, member), *([moved] if moved else []))
 
         prompt = self._agents.prompt((id(kit), member.model, cwd, member.agent), system, kit.specs)
-        agent = self._agents.begin(spec, prompt)
+        agent = self._agents.begin(spec, prompt, transcript=transcript)
         agent.rest()
         return agent
 
-    async def _resume(self, spec: AgentSpec, member: Member) -> Agent | None:
-        """From its transcript. None if it was killed before it could do anything: it starts over."""
+    async def _resume(self, spec: AgentSpec, member: Member) -> Agent | Transcript:
+        """From its transcript; which is given back if it was killed before it could do anything: it starts over."""
         try:
             transcript, history = await self._agents.reopen(member.agent)
         except DiskError:
@@ -103,11 +112,9 @@ class TeammateFactory:
         except (SessionMissing, StoreError) as error:
             raise AgentLost(f"{member.address} cannot be resumed: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
-            transcript.close()
-            self._agents.files_of(member.agent).agent(member.agent).unlink()
-            return None
+            return transcript
         spec.desk.seen = dict(history.seen)
-        spec.desk.cwd = _still_there(history.cwd) or spec.desk.cwd
+        spec.desk.cwd = self._setup.find_cwd(history.cwd) or spec.desk.cwd
         mode = None if history.mode == "bubble" else history.mode or spec.mode
         untold = history.mode is None and mode is not None  # killed before the line that says its mode
         agent = self._agents.resume(replace(spec, mode=mode), history, transcript)
@@ -119,8 +126,3 @@ class TeammateFactory:
     def _lead(self, member: Member) -> AgentId | None:
         lead = self._roster.lead_of(member.team)
         return lead.agent if lead else None
-
-
-def _still_there(cwd: str) -> Path | None:
-    path = Path(cwd)
-    return path if path.is_dir() else None

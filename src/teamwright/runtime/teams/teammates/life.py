@@ -59,6 +59,8 @@ class TeammateLife:
     async def turn(self, letters: Sequence[Letter]) -> None:
         agent = self._agent
         await self._state.set_running()
+        if self._deps.room is not None:
+            await self._deps.room.begin_turn(self._state.member)
         end = await turn_in_slot(agent, letters)
         if agent.halted is not None:
             raise agent.halted
@@ -100,6 +102,8 @@ class TeammateLife:
     async def _go_idle(self) -> None:
         """Told once for each turn, whatever waits already."""
         end = self._agent.history.ended
+        if self._deps.room is not None:
+            await self._deps.room.end_turn(self._state.member)
         await self._mail.tell_of_failures(self._state.member.team)
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)

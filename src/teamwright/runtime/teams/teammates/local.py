@@ -71,6 +71,13 @@ class Teammates:
             raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
         await parent.sync()  # the call is on disk before its teammate is on the roster
         own = new_agent_id()
+        if plan.room == "remote" and (remotes := self._deps.remotes()) is not None:
+            from teamwright.runtime.teams.remote.recruiting import recruit_remotely  # noqa: PLC0415
+
+            name, session = ask.name, self._roster.session
+            draft = Member(own, name, plan.team, definition.name, model, ask.prompt, session=session)
+            draft = self._equipped(draft, ask, definition, parent, None)
+            return await recruit_remotely(self._deps, remotes, draft, definition, parent, ctx)
         tree = None
         if plan.room == "worktree":
             called = safe_name(ask.name, [mate.name for mate in self._roster.mates(plan.team)])
@@ -79,6 +86,11 @@ class Teammates:
         draft = self._equipped(draft, ask, definition, parent, tree)
         with self._starts(own):  # a look at the roster must not find it first
             return await self._enlist(draft, definition, parent, lead, ctx, tree)
+
+    def follow(self, member: Member) -> None:
+        """One on a worker: what it does is shown here."""
+        if (remotes := self._deps.remotes()) is not None:
+            remotes.follow(member.agent)
 
     def _equipped(
         self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: Worktree | None
@@ -210,7 +222,7 @@ class Teammates:
     async def _resume(self, member: Member) -> None:
         """Nobody runs it: it continues, where it was, with what it knew."""
         known = self._parking or member.agent in self.running or member.agent in self._starting
-        if known or member.state == "shutdown":
+        if known or member.state == "shutdown" or member.backend == "remote":  # the last: a worker does that
             return
         self._factory.definition(member)  # before a process is started for it
         await self._place(member, None)
@@ -238,7 +250,7 @@ class Teammates:
         """A member of another process may have written to one that nobody runs."""
         for team in self._roster.led_here():
             known = self.running.keys() | self.dropped
-            here = {m.agent: m for m in self._roster.mates(team) if m.agent not in known}
+            here = {m.agent: m for m in self._roster.mates(team) if m.agent not in known and m.backend != "remote"}
             for agent in await self._tables.processes.waited_for(team) if here else ():
                 if agent in here:
                     await self.resume(here[agent])
@@ -302,7 +314,10 @@ class Teammates:
         if teammate := self.running.get(member.agent):
             await teammate.stop(park=False)
             return
-        if (processes := self._processes or self._adopted) is not None and member.backend != "in-process":
+        if member.backend == "remote" and (remotes := self._deps.remotes()) is not None:
+            await remotes.stop(member.agent, "its lead stopped it")
+            await remotes.ended(member.agent)
+        elif (processes := self._processes or self._adopted) is not None and member.backend != "in-process":
             await processes.stop(member)
         await self.bury(member)
 

@@ -1,6 +1,7 @@
 """State of a teammate in this process (running, idle, leaving), and its announcement to others."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -14,12 +15,16 @@ from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import ROSTER, Mirrors
 from teamwright.runtime.teams.requests import TeamRequests
+from teamwright.runtime.teams.rooms import TeammateRoom
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.state import now_ms
 from teamwright.store.tables.team_tables import TeamTables
+
+if TYPE_CHECKING:
+    from teamwright.runtime.workers.remotes import RemoteAgents
 
 
 class TeammateDeps(Struct, frozen=True):
@@ -36,6 +41,8 @@ class TeammateDeps(Struct, frozen=True):
     supervisor: Supervisor
     hooks: TeamHooks
     log: Callable[[str], None]
+    remotes: Callable[[], "RemoteAgents | None"] = lambda: None
+    room: TeammateRoom | None = None  # on a worker
 
 
 class TeammateState:

@@ -25,7 +25,11 @@ def add_serving(group: Any) -> None:
     add("--permission-mode", choices=MODES, metavar="MODE", help=words)
     add("--resume", metavar="ID", help="resume a session and its teams")
     add("--team", metavar="NAME", help="take over a team whose lead has exited")
-    add("--teammate-mode", choices=("auto", "in-process", "tmux", "iterm2", "local"), help="where teammates run")
+    add(
+        "--teammate-mode",
+        choices=("auto", "in-process", "tmux", "iterm2", "local", "remote"),
+        help="where teammates run",
+    )
 
 
 def run_serve(found: Namespace) -> int:

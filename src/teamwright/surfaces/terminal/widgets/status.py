@@ -27,7 +27,12 @@ MODES = {
 }
 
 
-JOBS: tuple[tuple[JobKind, str], ...] = (("agent", "agent"), ("shell", "command"), ("monitor", "monitor"))
+JOBS: tuple[tuple[JobKind, str], ...] = (
+    ("agent", "agent"),
+    ("remote", "remote agent"),
+    ("shell", "command"),
+    ("monitor", "monitor"),
+)
 FULL = 80  # percent of a window from which on it is told in another colour
 
 

@@ -1,0 +1,137 @@
+"""Remote agents of a session: what workers are told of them, and how their code leaves and comes back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from teamwright.core.data.charter import Charter, HookName, write_rules
+from teamwright.core.data.code import Author, BranchBack, Journey, Landed
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.ids import AgentId
+from teamwright.library import instructions
+from teamwright.runtime.workers.answering import Answering
+from teamwright.runtime.workers.remotes import Draft, RemoteAgents, RemoteDeps
+from teamwright.store.tables.bundles import BundleTable
+from teamwright.store.tables.remotes import RemoteTable
+
+if TYPE_CHECKING:
+    from teamwright.app.services import Services
+    from teamwright.core.data.extensions.hook import HookEvent
+    from teamwright.store.engine.space import Space
+
+_HOOKS: tuple[HookName, ...] = ("PreToolUse", "TaskCreated", "TaskCompleted", "TeammateIdle")
+
+
+class TravellingCode(Struct, frozen=True):
+    """This repository: what leaves it, and what comes back to it."""
+
+    services: "Services"
+    space: "Space"
+
+    async def depart(self, cwd: Path) -> tuple[Journey, Author]:
+        from teamwright.host.git.travel.departure import author_of, depart  # noqa: PLC0415
+
+        bundles, own = BundleTable(self.space.database), self.services.workspace.own.engine
+        journey = await depart(cwd, bundles.of, self.space.objects, code_mb=own.code_mb, scratch=self.space.home.run)
+        for parcel in journey.parcels:
+            await bundles.add(parcel)
+        return journey, await author_of(cwd)
+
+    async def land(self, name: str, agent: AgentId, back: BranchBack) -> Landed:
+        from teamwright.host.git.travel.arrival import Sender, land  # noqa: PLC0415
+
+        sender = Sender(name, agent, self.services.store.session)
+        project = self.services.workspace.project
+        return await land(project, sender, back, self.space.objects, scratch=self.space.home.run)
+
+
+def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
+    from teamwright.store.engine.address import agent_url  # noqa: PLC0415
+
+    def provider(model: str) -> str:
+        return model.partition("/")[0]
+
+    def url(agent: AgentId) -> str:
+        return agent_url(space.address, agent)
+
+    def charter(draft: Draft, journey: Journey, author: Author) -> Charter:
+        return make_charter(services, draft, journey, author)
+
+    deps = RemoteDeps(
+        session=services.store.session,
+        database=space.database,
+        charter=charter,
+        put=space.lines.put,
+        follow=space.follow,
+        fetch=space.fetch,
+        url=url,
+        code=TravellingCode(services, space),
+        provider=provider,
+        wait_seconds=services.workspace.own.engine.worker_wait_seconds,
+        labels=labels_of,
+    )
+    answering = Answering(services, RemoteTable(space.database), services.workspace.project)
+    return RemoteAgents(services, deps, answering)
+
+
+def labels_of(definition: AgentDefinition) -> Mapping[str, str]:
+    return definition.labels
+
+
+def make_charter(services: "Services", draft: Draft, journey: Journey, author: Author) -> Charter:
+    workspace, options, parent = services.workspace, services.options, draft.parent
+    limits = services.supervisor.main.meter.limits
+    own = workspace.own
+    return Charter(
+        session=services.store.session,
+        agent=draft.agent,
+        name=draft.name,
+        definition=draft.definition,
+        model=draft.model,
+        effort=draft.effort,
+        mode=services.mode,
+        own_mode=draft.mode,
+        parent=parent.id,
+        depth=parent.depth + 1,
+        description=draft.description,
+        call=draft.call,
+        rules=write_rules(services.rules.rules, str(workspace.project)),
+        usd=limits.usd,
+        tokens=limits.tokens,
+        since=services.since,
+        hooks=_hooks(services),
+        asked=services.asked,
+        patience=own.question_timeout_seconds,
+        instructions=_instructions(services) if "user" in options.setting_sources else "",
+        trusted=workspace.trusted,
+        author=author.name,
+        email=author.email,
+        project=journey.project,
+        base=journey.base,
+        directory=journey.directory,
+    )
+
+
+def _hooks(services: "Services") -> dict[HookName, tuple[str, ...]]:
+    """Which hooks of this process must be asked, by their matchers."""
+    hooks = services.points.hooks
+    if hooks is None:
+        return {}
+    events: dict[HookName, HookEvent] = {name: name for name in _HOOKS}
+    return {name: found for name, event in events.items() if (found := hooks.matchers(event))}
+
+
+def _instructions(services: "Services") -> str:
+    """The person's own, wherever their agents run."""
+    workspace = services.workspace
+    found = instructions.collect(
+        workspace.user,
+        workspace.project,
+        home=workspace.user,
+        state=workspace.home.root,
+        trusted=workspace.trusted,
+        sources=("user",),
+    )
+    return instructions.render(found) if found.files else ""

@@ -1,0 +1,124 @@
+"""Opens a worker: its own settings and keys, its place in the engine, and what all agents that it runs share."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import anyio
+from anyio import Semaphore
+from msgspec import Struct
+
+from teamwright.app.models import Models, open_worker_models
+from teamwright.app.options import Options
+from teamwright.app.workers.hosting import open_hosted
+from teamwright.app.workspace import open_workspace
+from teamwright.core.errors import ModelError, UsageError
+from teamwright.core.ids import SessionId
+from teamwright.host.process.rlimits import allow_many_files
+from teamwright.runtime.workers.hosted import Hosted
+from teamwright.runtime.workers.office import Office, OfficeDeps
+from teamwright.store.engine.address import read_named
+from teamwright.store.engine.opening import read_lease
+from teamwright.store.engine.space import Joining, Space, open_space
+from teamwright.store.files.logs import LogFile
+from teamwright.store.tables.processes import Process, ProcessTable
+from teamwright.store.tables.remotes import OfferSlots, Remote
+
+_OWN = ("anthropic", "openai")
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """How a worker was called."""
+
+    join: str
+    name: str
+    slots: int = 8
+    labels: Mapping[str, str] = {}
+    allow_bypass: bool = False
+    once: bool = False
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What all agents of this worker share."""
+
+    name: str
+    home: Path
+    env: Mapping[str, str]
+    space: Space
+    process: Process
+    models: Models
+    slots: Semaphore
+    news: Callable[[], anyio.Event]
+
+
+class OpenWorker(Struct, frozen=True, kw_only=True):
+    """One that has joined; it may be given agents once `offer` was told to the engine."""
+
+    office: Office
+    space: Space
+    models: Models
+    drain_seconds: float
+    offer: OfferSlots
+
+    async def close(self) -> None:
+        """Others take what it had, at once."""
+        try:
+            await self.space.close()
+        finally:
+            await self.models.routed.aclose()
+
+
+async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Callable[[str], None]) -> OpenWorker:
+    allow_many_files()
+    workspace = open_workspace(Options(cwd=cwd, env=env, setting_sources=("user",)))
+    own, home = workspace.own.engine, workspace.home.root
+    models = open_worker_models(workspace)
+    address = read_named(wanted.join, cwd, env.get("TEAMWRIGHT_ENGINE_CA") or own.ca or "")
+    how = Joining(role="worker", lease=read_lease(env), patience=own.patience_seconds)
+    space = await open_space(address, home, how)
+    try:
+        log = LogFile(home / "logs" / "teamwright.log", SessionId(f"worker {wanted.name}"), lambda text: text)
+        process = await ProcessTable(space.database, space.home.run).register(SessionId(""))
+
+        async def opened(remote: Remote) -> Hosted:
+            return await open_hosted(ground, remote)
+
+        deps = OfficeDeps(
+            database=space.database, process=process.id, open=opened, say=say, log=log.write, once=wanted.once
+        )
+        office = Office(deps)
+        ground = Ground(
+            name=wanted.name,
+            home=home,
+            env=env,
+            space=space,
+            process=process,
+            models=models,
+            slots=Semaphore(wanted.slots, fast_acquire=True),
+            news=office.news,
+        )
+    except BaseException:
+        await space.close()
+        raise
+    offer = OfferSlots(
+        wanted.name, wanted.slots, tuple(sorted(wanted.labels.items())), _providers(models), wanted.allow_bypass
+    )
+    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds, offer=offer)
+
+
+def _providers(models: Models) -> tuple[str, ...]:
+    """Those that this machine has a key for, or that need none."""
+    found = ["script"]
+    for name in (*_OWN, *models.named):
+        try:
+            models.routed.providers.check(name)
+        except ModelError:
+            continue
+        found.append(name)
+    return tuple(found)
+
+
+def read_label(text: str) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not mark or not key.strip() or not value.strip():
+        raise UsageError(f"--label {text!r}: write KEY=VALUE")
+    return key.strip(), value.strip()

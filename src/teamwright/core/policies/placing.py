@@ -1,0 +1,65 @@
+"""Decides which worker runs a remote agent, from what the agent needs and what each worker offers."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from teamwright.core.data.team import ProcessId
+
+MOST_LOSSES = 3  # of workers, at the same place of its work: then an agent is given up
+
+
+class Needs(Struct, frozen=True):
+    """What a worker must have to run an agent."""
+
+    provider: str = ""  # of its model
+    labels: tuple[tuple[str, str], ...] = ()
+    bypass: bool = False  # it runs in bypassPermissions
+
+
+class Offer(Struct):
+    """A worker that may be given agents. `used` counts those that work; one that only waits needs no slot."""
+
+    process: ProcessId
+    name: str
+    slots: int
+    labels: tuple[tuple[str, str], ...] = ()
+    providers: tuple[str, ...] = ()
+    bypass: bool = False
+    used: int = 0
+
+    @property
+    def free(self) -> int:
+        return self.slots - self.used
+
+
+def choose_worker(needs: Needs, offers: Sequence[Offer], *, works: bool = True) -> Offer | None:
+    """Of those that fit, the one with most free slots, else the one that came first. `works`: it takes a slot."""
+    fit = [offer for offer in offers if fits(needs, offer) and (offer.free > 0 or not works)]
+    return max(fit, key=lambda offer: offer.free, default=None)
+
+
+def fits(needs: Needs, offer: Offer) -> bool:
+    has_key = not needs.provider or needs.provider in offer.providers
+    return has_key and set(needs.labels) <= set(offer.labels) and (offer.bypass or not needs.bypass)
+
+
+def shortage(needs: Needs, offers: Sequence[Offer]) -> str:
+    """What an agent waits for that nobody could be found for, in words."""
+    if not offers:
+        return "a worker: none is there"
+    left, asked = list(offers), list[str]()
+    if needs.provider:
+        left = [offer for offer in left if needs.provider in offer.providers]
+        asked.append(f"with a key for {needs.provider}")
+    if left and needs.labels:
+        left = [offer for offer in left if set(needs.labels) <= set(offer.labels)]
+        asked = [f"with {', '.join(f'{key}={value}' for key, value in needs.labels)}"]
+    if left and needs.bypass:
+        left = [offer for offer in left if offer.bypass]
+        asked = ["with --allow-bypass"]
+    if not left:
+        return f"a worker {asked[-1]}"
+    slots = sum(offer.slots for offer in left)
+    there = f"{len(left)} is there" if len(left) == 1 else f"{len(left)} are there"
+    return f"a worker: {there}, all {slots} slots are taken"

@@ -1,0 +1,110 @@
+"""Bundles in git's own format: commits with everything that they need, but for what the other side has.
+
+They are written and read by `pack-objects` and `index-pack` and not by `git bundle`, which names branches and not
+commits, and which does not check objects in the versions that most machines have.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.data.code import COMMIT
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.travel.repo import LONG, Repo
+
+MOST_BYTES = 2 << 30  # of one bundle
+_MOST_LINE, _MOST_HEADER = 4096, 4 << 20
+_FORMATS = {40: "sha1", 64: "sha256"}
+
+
+class Header(Struct, frozen=True):
+    """What a bundle says of itself. Names of refs in it mean nothing to us: only commits do."""
+
+    prerequisites: tuple[str, ...]
+    tips: tuple[str, ...]
+    length: int  # bytes before the pack
+
+
+async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[str], path: Path) -> int:
+    """Commits `refs`, by the names that they get in it, without what `without` brings; at least one must be left."""
+    tips = list(dict.fromkeys(refs.values()))
+    header = _header(refs, without).encode("utf-8", "surrogateescape")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, header)
+        words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet")
+        await repo.text(*words, input=_wanted(tips, without), sink=fd, limit=LONG)
+        return os.fstat(fd).st_size
+    finally:
+        os.close(fd)
+
+
+def _wanted(tips: Sequence[str], without: Sequence[str]) -> bytes:
+    return "".join([*(f"{tip}\n" for tip in tips), *(f"^{commit}\n" for commit in without)]).encode()
+
+
+def _header(refs: Mapping[str, str], without: Sequence[str]) -> str:
+    kind = _FORMATS[len(next(iter(refs.values())))]
+    first = "# v2 git bundle\n" if kind == "sha1" else f"# v3 git bundle\n@object-format={kind}\n"
+    return first + "".join(f"-{commit} \n" for commit in without) + _named(refs) + "\n"
+
+
+def _named(refs: Mapping[str, str]) -> str:
+    return "".join(f"{commit} {name}\n" for name, commit in refs.items())
+
+
+async def take_bundle(repo: Repo, path: Path, *, most: int = MOST_BYTES) -> Header:
+    """Its objects are in the repository then, each checked, with everything that they lead to. No ref is written."""
+    header = await anyio.to_thread.run_sync(read_header, path)
+    if header.prerequisites and not await repo.has(*header.prerequisites):
+        raise ToolError("The bundle builds on a commit that is not here. Was the history rewritten, or is it another?")
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.lseek(fd, header.length, os.SEEK_SET)
+        words = ("index-pack", "--stdin", "--fix-thin", "--strict", f"--max-input-size={most}")
+        ran = await repo.run(*words, source=fd, limit=LONG)
+    finally:
+        os.close(fd)
+    if ran.status:
+        raise ToolError(f"The bundle was refused: {ran.complaint}")
+    if not await repo.has(*header.tips):
+        raise ToolError("The bundle does not hold the commits that it names.")
+    if not await is_whole(repo, header.tips, header.prerequisites):
+        raise ToolError("The bundle is not whole: it lacks objects that its commits lead to.")
+    return header
+
+
+async def is_whole(repo: Repo, tips: Sequence[str], besides: Sequence[str]) -> bool:
+    """Is everything here that these commits lead to, but for what others do that are known to be whole?"""
+    wanted = _wanted(tips, besides)
+    return (await repo.run("rev-list", "--objects", "--quiet", "--stdin", input=wanted, limit=LONG)).status == 0
+
+
+def read_header(path: Path) -> Header:
+    """Raises ToolError if that is no bundle that we would make."""
+    prerequisites, tips = list[str](), list[str]()
+    with path.open("rb") as file:
+        first = file.readline(_MOST_LINE)
+        if first not in (b"# v2 git bundle\n", b"# v3 git bundle\n"):
+            raise ToolError("That is no bundle of git.")
+        while (line := file.readline(_MOST_LINE)) != b"\n":
+            if not line.endswith(b"\n") or file.tell() > _MOST_HEADER:
+                raise ToolError("The head of the bundle cannot be read.")
+            _read_line(line[:-1].decode("utf-8", "replace"), prerequisites, tips)
+        if not tips:
+            raise ToolError("The bundle names no commit.")
+        return Header(tuple(prerequisites), tuple(tips), file.tell())
+
+
+def _read_line(line: str, prerequisites: list[str], tips: list[str]) -> None:
+    if line in ("@object-format=sha1", "@object-format=sha256"):
+        return
+    wanted = line.startswith("-")
+    commit = line.removeprefix("-").partition(" ")[0]
+    if not COMMIT.fullmatch(commit):
+        raise ToolError(f"The head of the bundle cannot be read: `{shown(line, 80)}`.")
+    (prerequisites if wanted else tips).append(commit)

@@ -1,0 +1,121 @@
+"""A worker's cache of a repository: bare, shared by all agents that it runs there, never cleaned up by git itself."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.data.code import BranchBack, Parcel
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.travel.bundle import take_bundle
+from teamwright.host.git.travel.objects import Objects, draft, get_code
+from teamwright.host.git.travel.repo import LONG, Repo, check_commits, ours
+from teamwright.osfiles.locks import hold
+from teamwright.osfiles.private import make_dir
+
+_TIPS = "refs/teamwright/tips"  # whole here, with their history
+_PROJECT_DIGITS = 64
+_SETTINGS = {
+    "transfer.fsckObjects": "true",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "core.logAllRefUpdates": "false",
+}
+
+
+class Cache(Struct, frozen=True):
+    folder: Path  # of all caches
+    project: str
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.project}.git"
+
+    @property
+    def repo(self) -> Repo:
+        return ours(self.path)
+
+    async def fetch(self, base: str, parcels: Sequence[Parcel], objects: Objects) -> None:
+        """So that this commit is here, with its history."""
+        check_commits(base)
+        async with self._alone():
+            await self._make(base)
+            for parcel in await self._missing(base, parcels):
+                await self._take(parcel.object, [parcel.tip], objects)
+
+    async def fetch_back(self, back: BranchBack, parcels: Sequence[Parcel], objects: Objects) -> None:
+        """The work of another agent, which began with the same history."""
+        tips = [*back.refs.values()]
+        check_commits(*tips)
+        await self.fetch(back.base, parcels, objects)
+        async with self._alone():
+            if back.object and not all([await self._has(tip) for tip in tips]):
+                await self._take(back.object, tips, objects)
+
+    async def _missing(self, base: str, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """What is lacking, what others build on first."""
+        known, order = {parcel.tip: parcel for parcel in parcels}, dict[str, Parcel]()
+        open_, seen = [base], set[str]()
+        while open_:
+            tip = open_.pop()
+            if tip in seen or await self._has(tip):
+                continue
+            seen.add(tip)
+            if tip not in known:
+                raise ToolError(f"The engine has no code for the commit {shown(tip, 64)}, where the agent is to start.")
+            order[tip] = known[tip]
+            check_commits(*known[tip].prerequisites)
+            open_ += known[tip].prerequisites
+        return _sorted(order)
+
+    async def _has(self, tip: str) -> bool:
+        return bool(await self.repo.commit(f"{_TIPS}/{tip}"))
+
+    async def _take(self, name: str, tips: Sequence[str], objects: Objects) -> None:
+        async with draft(self.folder / "tmp") as path:
+            await get_code(objects, name, path)
+            header = await take_bundle(self.repo, path)
+        if not {*tips} <= {*header.tips}:
+            raise ToolError(f"{name} in the engine does not hold the commits that are said of it.")
+        lines = "".join(f"update {_TIPS}/{tip} {tip}\n" for tip in dict.fromkeys(tips))
+        await self.repo.text("update-ref", "--stdin", input=lines.encode())
+
+    async def _make(self, base: str) -> None:
+        if len(self.project) != _PROJECT_DIGITS or not self.project.isalnum():
+            raise ToolError(f"`{shown(self.project, 80)}` is not the name of a repository's cache.")
+        if not (self.path / "HEAD").exists():
+            await init(ours(self.folder / f"{self.project}.git"), base, "--bare")
+            for name, value in _SETTINGS.items():
+                await self.repo.text("config", name, value)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None]:
+        lock = await anyio.to_thread.run_sync(hold, self.folder / f"{self.project}.lock", LONG)
+        if lock is None:
+            raise ToolError(f"Another process holds {shown(str(self.path))} for too long.")
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _sorted(parcels: Mapping[str, Parcel]) -> list[Parcel]:
+    """Each after those that it builds on; whatever builds on itself cannot be had."""
+    done, rest = list[Parcel](), dict(parcels)
+    while rest:
+        ready = [tip for tip, parcel in rest.items() if not any(before in rest for before in parcel.prerequisites)]
+        if not ready:
+            raise ToolError("What the engine says of its code builds on itself.")
+        done += [rest.pop(tip) for tip in ready]
+    return done
+
+
+async def init(repo: Repo, like: str, *how: str) -> None:
+    """An empty repository of ours, without anybody's template, for objects as this one is named."""
+    where = Path(repo.extra["GIT_DIR"])
+    await anyio.to_thread.run_sync(make_dir, where if "--bare" in how else where.parent)
+    kind = "sha256" if len(like) == 64 else "sha1"
+    await repo.text("init", "--quiet", "--template=", f"--object-format={kind}", *how)

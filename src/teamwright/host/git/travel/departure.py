@@ -1,0 +1,116 @@
+"""Code leaves the lead's machine: the commit that is HEAD there, and what the engine lacks of its history."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from teamwright.core.data.code import Author, Journey, Parcel
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.places import top_of
+from teamwright.host.git.run import locate
+from teamwright.host.git.status import read_status
+from teamwright.host.git.travel.bundle import MOST_BYTES, write_bundle
+from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
+from teamwright.host.git.travel.repo import LONG, Repo, check_commits, theirs
+
+_MEGABYTE = 1 << 20
+_NAME = "refs/heads/base"  # in the bundle; nobody reads it
+_MOST_TIPS = 200  # that are tried as what the engine has already: the newest
+_SURE = 8  # objects that take so many times more room than may be sent do not become small in a pack
+
+
+async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scratch: Path) -> Journey:
+    """The HEAD around `cwd`, whole in the engine. Whoever calls this sets down `parcels` before anything names them."""
+    if not top_of(str(cwd)):
+        raise ToolError(
+            f"{shown(str(cwd))} is not in a git repository, and only what git has can be sent to another machine. "
+            "Run `git init` and commit, or start the agent without `isolation: remote`."
+        )
+    place = await locate(cwd)
+    repo, directory = theirs(place.here), _below(place.here, cwd)
+    if (await repo.text("rev-parse", "--is-shallow-repository")).strip() == "true":
+        raise ToolError(
+            f"{shown(str(place.here))} is a shallow clone, whose history is not whole. Run `git fetch --unshallow` "
+            "there, then try again."
+        )
+    project = await _project(repo, place.head)
+    left = await _count_left(place.here)
+    parcels = await known(project)
+    if any(parcel.tip == place.head for parcel in parcels):
+        return Journey(project, place.head, directory, (), left)
+    parcel = await _send(repo, project, place.head, await _had(repo, place.head, parcels), objects, code_mb, scratch)
+    return Journey(project, place.head, directory, (parcel,), left)
+
+
+async def project_of(cwd: Path) -> str:
+    """A name for the repository around a directory, the same in every clone; empty outside of one, and before its
+    first commit."""
+    if not top_of(str(cwd)):
+        return ""
+    try:
+        place = await locate(cwd)
+        return await _project(theirs(place.here), place.head)
+    except ToolError:
+        return ""
+
+
+async def author_of(cwd: Path) -> Author:
+    """Whose name commits carry here. Git itself would guess where nobody said it; we do not."""
+    repo, none = theirs(cwd), Author()
+    name = (await repo.run("config", "--get", "user.name")).out.strip()
+    email = (await repo.run("config", "--get", "user.email")).out.strip()
+    return Author(_tame(name) or none.name, _tame(email) or none.email)
+
+
+def _tame(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() and c not in "<>")[:200].strip()
+
+
+def _below(top: Path, cwd: Path) -> str:
+    found = cwd.resolve().relative_to(top.resolve()).as_posix()
+    return "" if found == "." else found
+
+
+async def _project(repo: Repo, head: str) -> str:
+    roots = (await repo.text("rev-list", "--max-parents=0", head, limit=LONG)).split()
+    return hashlib.sha256(roots[-1].encode()).hexdigest()
+
+
+async def _count_left(tree: Path) -> int:
+    status = await read_status(tree)
+    return len({*status.changed, *status.untracked})
+
+
+async def _had(repo: Repo, head: str, parcels: Sequence[Parcel]) -> list[str]:
+    """Of what the engine has, those commits that are in the history here; the rest would only be of no use."""
+    tips = [parcel.tip for parcel in reversed(parcels)][:_MOST_TIPS]
+    check_commits(*tips)
+    here = await repo.commits_of(tips)
+    if not here:
+        return []
+    outside = (await repo.text("rev-list", *here, "--not", head, limit=LONG)).split()
+    inside = set(here) - set(outside)
+    return (await repo.text("merge-base", "--independent", *sorted(inside), limit=LONG)).split() if inside else []
+
+
+async def _send(
+    repo: Repo, project: str, head: str, had: list[str], objects: Objects, code_mb: int, scratch: Path
+) -> Parcel:
+    most = min(code_mb * _MEGABYTE, MOST_BYTES)
+    without = [f"^{tip}" for tip in had]
+    told = await repo.text("rev-list", "--objects", "--disk-usage", head, *without, limit=LONG)
+    if int(told) > most * _SURE:
+        raise _too_large(int(told), code_mb)
+    async with draft(scratch) as path:
+        size = await write_bundle(repo, {_NAME: head}, had, path)
+        if size > most:
+            raise _too_large(size, code_mb)
+        return Parcel(project, head, tuple(had), await put_code(objects, path), size)
+
+
+def _too_large(size: int, code_mb: int) -> ToolError:
+    return ToolError(
+        f"The history that the engine lacks has {size / _MEGABYTE:,.0f} MB, and at most {code_mb:,} MB are sent. Raise "
+        "`teamwright.engine.codeMB` in your settings, or start the agent without `isolation: remote`."
+    )

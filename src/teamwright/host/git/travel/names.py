@@ -1,0 +1,24 @@
+"""Names of agents and their branches, as branches in a person's repository have them."""
+
+import re
+
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.create import check_name
+
+_AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_agent(id: str) -> None:
+    """It becomes part of paths and of refs."""
+    if not _AGENT.fullmatch(id):
+        raise ToolError(f"`{shown(id, 80)}` is not the id of an agent.")
+
+
+def flat_name(name: str, otherwise: str) -> str:
+    """Fit for a worktree's branch; where nothing of the name is, the other one."""
+    tame = re.sub(r"[^A-Za-z0-9._+/-]+", "-", name).strip("-./+")[:60]
+    try:
+        return check_name(tame or otherwise)
+    except ToolError:
+        return check_name(otherwise)

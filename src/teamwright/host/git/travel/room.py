@@ -1,0 +1,229 @@
+"""A worker's clone of a repository for one agent: made or restored, saved after each call, and packed up at the end.
+
+Objects of the cache are shared with other agents, and nothing else is.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from teamwright.core.data.code import Author, BranchBack, SavedTree
+from teamwright.core.text import shown
+from teamwright.host.git.record import branch_of
+from teamwright.host.git.travel.bundle import write_bundle
+from teamwright.host.git.travel.cache import Cache, init
+from teamwright.host.git.travel.names import check_agent, flat_name
+from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
+from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed
+from teamwright.host.git.travel.restoring import restore
+from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words, read_heads
+from teamwright.osfiles.private import make_dir
+from teamwright.osfiles.trees import remove_tree
+
+SAVED = "refs/teamwright/saved"
+_WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
+_LFS = b"filter=lfs"
+
+
+class Site(Struct, frozen=True):
+    """Where a worker keeps code, and what it asks for parcels."""
+
+    home: Path
+    known: Known
+    objects: Objects
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "remote"
+
+
+class Origin(Struct, frozen=True):
+    """Which agent it is, and where it starts."""
+
+    agent: str
+    name: str
+    project: str
+    base: str
+    author: Author = Author()
+
+
+class Room:
+    def __init__(self, site: Site, origin: Origin) -> None:
+        self._site, self._origin = site, origin
+        self.path = site.folder / "rooms" / origin.agent / "tree"
+        self.notes: tuple[str, ...] = ()  # about the clone itself, for the model, once
+        self._cache = Cache(site.folder, origin.project)
+        self._repo = ours(self.path / ".git", self.path)
+        self._index = TreeIndex(self._repo, self.path.parent)
+        self._last: SavedTree | None = None
+        self._tree, self._count = "", 0
+        self._back: tuple[str, str, Mapping[str, str]] | None = None
+        self._told = set[str]()
+
+    @property
+    def branch(self) -> str:
+        return branch_of(flat_name(self._origin.name, self._origin.agent))
+
+    async def make(self, saved: Sequence[SavedTree]) -> None:
+        origin, site = self._origin, self._site
+        await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
+        await anyio.to_thread.run_sync(_make_anew, self.path)
+        await init(self._repo, origin.base, f"--initial-branch={self.branch}")
+        alternates = self.path / ".git" / "objects" / "info" / "alternates"
+        await anyio.to_thread.run_sync(alternates.write_text, f"{self._cache.path / 'objects'}\n")
+        for name, value in (("user.name", origin.author.name), ("user.email", origin.author.email), ("gc.auto", "0")):
+            await self._repo.text("config", name, value)
+        await self._repo.text("update-ref", f"refs/heads/{self.branch}", origin.base)
+        if saved:
+            await restore(self._repo, site, saved, SAVED)
+            self._last, self._count = saved[-1], len(saved)
+            self._tree = await self._repo.tree(saved[-1].commit)
+        else:
+            await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
+        await self._index.seed(self.path / ".git" / "index", None if saved else origin.base)
+        self.notes = await self._look()
+
+    async def _look(self) -> tuple[str, ...]:
+        """What is not as it would be in a clone that somebody made by hand."""
+        notes = list[str]()
+        listed = await self._repo.text("ls-files", "-z", limit=LONG)
+        files = [self.path / name for name in listed.split("\0") if name.rpartition("/")[2] == ".gitattributes"]
+        if await anyio.to_thread.run_sync(_uses_lfs, files):
+            notes.append("Files of Git LFS are here as pointers, without their content.")
+        if await has_links(self._repo, self._origin.base):
+            notes.append("Submodules are empty directories here.")
+        return tuple(notes)
+
+    # --- after each call
+
+    async def save(self, path: Path | None = None) -> SavedTree | None:
+        """The tree as it is now, stored in the engine; None if nothing has changed since it was stored. `path`: only
+        this file can have changed."""
+        heads = await read_heads(self._repo)
+        looked = await self._index.write(heads.commit, path)
+        last = self._last
+        before = (last.head, dict(last.refs)) if last else self._start
+        if (looked.tree, heads.head, heads.refs) == (self._tree or await self._base_tree(), *before):
+            return None
+        new = {path: why for path, why in looked.skipped.items() if path not in self._told}
+        self._told |= new.keys()
+        saved = await self._store(heads, looked.tree, in_words(new))
+        self._last, self._tree, self._count = saved, looked.tree, self._count + 1
+        return saved
+
+    async def _store(self, heads: Heads, tree: str, notes: tuple[str, ...]) -> SavedTree:
+        """In the engine, on top of what is there of this agent."""
+        last = self._last
+        if (
+            last
+            and tree == self._tree
+            and {heads.commit, *heads.refs.values()} <= {self._origin.base, *last.refs.values()}
+        ):
+            return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # names have changed, and no more
+        whole = last is None or self._count % _WHOLE == 0
+        parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
+        commit = await self._commit(tree, parents, "saved")
+        await self._repo.text("update-ref", SAVED, commit)
+        without = [self._origin.base]
+        if last is not None and not whole:
+            without = await self._still_here([*without, last.commit, *last.refs.values()])
+        object = await self._put({SAVED: commit} | heads.refs, without)
+        return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
+
+    async def _still_here(self, commits: Sequence[str]) -> list[str]:
+        """Of a branch that the agent deleted its `git gc` may have left nothing."""
+        return await self._repo.commits_of(list(dict.fromkeys(commits)))
+
+    @property
+    def _start(self) -> tuple[str, dict[str, str]]:
+        return f"refs/heads/{self.branch}", {f"refs/heads/{self.branch}": self._origin.base}
+
+    async def _base_tree(self) -> str:
+        self._tree = await self._repo.tree(self._origin.base)
+        return self._tree
+
+    # --- the branch back
+
+    async def back(self) -> BranchBack | None:
+        """All its work since the base, stored in the engine; None if there is none, or none since the last time."""
+        heads = await read_heads(self._repo)
+        looked = await self._index.write(heads.commit)
+        now = (heads.commit, looked.tree, heads.refs)
+        if now == self._back:
+            return None
+        base, tip, loose = self._origin.base, heads.commit or self._origin.base, False
+        if looked.tree != await self._repo.tree(tip):
+            words = f"left uncommitted by {shown(self._origin.name, 100)}"
+            tip, loose = await self._commit(looked.tree, [tip], words), True
+        refs = {"": tip} | await self._others(heads, tip)
+        if refs == {"": base} and self._back is None:
+            return None
+        await self._repo.text("update-ref", "refs/teamwright/back", tip)
+        named = {f"refs/heads/{name or 'tip'}": commit for name, commit in refs.items()}
+        object = await self._put(named, [base]) if refs != {"": base} else ""
+        back = BranchBack(base, refs, object, loose)
+        self._back = now
+        return back
+
+    async def _others(self, heads: Heads, tip: str) -> dict[str, str]:
+        """Branches besides the one that is checked out, as far as they have commits that this one has not."""
+        found = dict[str, str]()
+        for name, commit in heads.refs.items():
+            if name == heads.head:
+                continue
+            told = await self._repo.text("rev-list", "--count", commit, "--not", self._origin.base, tip)
+            if int(told):
+                found[name.removeprefix("refs/heads/")] = commit
+        return found
+
+    async def team(self, branches: Mapping[str, BranchBack]) -> None:
+        """Work of the others, as `team/NAME`; what is not named any more is gone."""
+        site, project = self._site, self._origin.project
+        known = await site.known(project) if branches else ()
+        wanted = dict[str, str]()
+        for name, back in branches.items():
+            await self._cache.fetch_back(back, known, site.objects)
+            wanted[f"refs/remotes/team/{flat_name(name, 'unnamed')}"] = back.refs[""]
+        told = await self._repo.text("for-each-ref", "--format=%(refname)", "refs/remotes/team/")
+        gone = [f"delete {name}\n" for name in told.splitlines() if name not in wanted]
+        lines = "".join([*gone, *(f"update {name} {tip}\n" for name, tip in wanted.items())])
+        await self._repo.text("update-ref", "--stdin", input=lines.encode())
+
+    async def close(self) -> None:
+        await anyio.to_thread.run_sync(remove_tree, self.path.parent)
+
+    async def _commit(self, tree: str, parents: list[str], words: str) -> str:
+        author = self._origin.author
+        above = [word for parent in parents for word in ("-p", parent)]
+        named = signed(author.name, author.email)
+        return (await self._repo.text("commit-tree", tree, *above, "-m", words, extra=named)).strip()
+
+    async def _put(self, refs: Mapping[str, str], without: list[str]) -> str:
+        async with draft(self._site.folder / "tmp") as path:
+            await write_bundle(self._repo, refs, without, path)
+            return await put_code(self._site.objects, path)
+
+
+async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ()) -> Room:
+    """A clone at the base; or as the last saved tree was, if there are such. What was there before is removed."""
+    check_commits(origin.base)
+    check_agent(origin.agent)
+    room = Room(site, origin)
+    try:
+        await room.make(saved)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await room.close()
+        raise
+    return room
+
+
+def _make_anew(tree: Path) -> None:
+    remove_tree(tree.parent)
+    make_dir(tree)
+
+
+def _uses_lfs(files: Sequence[Path]) -> bool:
+    return any(_LFS in file.read_bytes() for file in files if file.is_file() and not file.is_symlink())

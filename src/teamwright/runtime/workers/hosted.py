@@ -1,0 +1,251 @@
+"""One agent that a worker runs for a session of another machine: until it has ended, is lost, or is handed over."""
+
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.event import AgentEnded, Event, Streamed
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Figures, JobStatus
+from teamwright.core.data.message import TextDelta
+from teamwright.core.errors import StoreError, TeamwrightError
+from teamwright.core.ids import AgentId
+from teamwright.runtime.agents.agent import Agent, current_agent
+from teamwright.runtime.agents.life import OnceLife, how_ended, live
+from teamwright.runtime.services import Services
+from teamwright.runtime.teams.teammates.teammate import Teammate
+from teamwright.runtime.trouble import innermost
+from teamwright.runtime.workers.rooms import Room, write_back
+from teamwright.store.tables.remotes import Remote, RemoteTable
+from teamwright.store.tables.state import now_ms
+
+Fate = Literal["ended", "left", "lost"]  # `left`: handed over on purpose
+CLOSE_LIMIT = 10.0  # seconds for its commands to end
+LEAVE_LIMIT = 2.0  # seconds for what else it has
+_WORDS = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}
+_LOST = "Another worker goes on with this agent: nothing more is stored from here for it."
+
+
+class HostedParts(Struct, frozen=True, kw_only=True):
+    """What it is made of."""
+
+    services: Services
+    remote: Remote
+    name: str
+    description: str
+    table: RemoteTable
+    room: Room
+    make: Callable[[], Awaitable[Agent]]  # the agent of a job, new or from its transcript
+    moved: str  # what it is told if it goes on here
+    progress: int  # lines of its transcript
+    closed: Callable[[], Awaitable[None]]
+    tell: Callable[[AgentId, bytes], Awaitable[None]]  # whoever watches, what it is saying
+    log: Callable[[str], None]
+
+
+class Hosted:
+    def __init__(self, parts: HostedParts) -> None:
+        self._parts, self._services, self._table = parts, parts.services, parts.table
+        self._supervisor, self.id, self.name = parts.services.supervisor, parts.remote.agent, parts.name
+        self._scope, self._ended = anyio.CancelScope(), anyio.Event()
+        self._teammate: Teammate | None = None
+        self._stopping, self._began = False, now_ms()
+        self.fate: Fate = "ended"
+        self.began = False  # the store knows that it works here
+        self.words = ""  # how it ended, for the person at the worker
+
+    # --- its life here
+
+    async def live(self) -> Fate:
+        """The boundary: whatever happens inside, its commands are gone when this returns."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._supervisor.group = group
+                self._services.extensions.open(group)
+                group.start_soon(self._tell)
+                try:
+                    await (self._live_in_team() if self._parts.remote.team else self._live_as_job())
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._close()
+                    group.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 -- the agent's boundary
+            await self._fail(innermost(error))
+        finally:
+            self._services.bus.close()
+            with anyio.CancelScope(shield=True):
+                await self._parts.closed()
+            self._ended.set()
+        return self.fate
+
+    async def _tell(self) -> None:
+        """Its words as they come. The rest is in its transcript, which others follow."""
+        async for record in self._services.bus.watch(deltas=True):
+            if isinstance(record.event, Streamed) and isinstance(record.event.delta, TextDelta):
+                await self._parts.tell(record.agent, msgspec.json.encode(record.event))
+
+    async def _close(self) -> None:
+        with anyio.move_on_after(CLOSE_LIMIT), self._supervisor.trouble.kept(f"the end of {self.name}"):
+            await self._supervisor.stop_all()
+            if (teams := self._services.open_teams) is not None:
+                await teams.close()
+        await self._services.extensions.leave(limit=LEAVE_LIMIT, ends=False)
+
+    async def _fail(self, error: Exception) -> None:
+        """What the store refuses is another worker's by now, or the engine is away; all else is an end with words."""
+        self._parts.log(f"{self.name} ({self.id}): {''.join(traceback.format_exception(error))}")
+        if isinstance(error, StoreError):
+            self.fate, self.words = "lost", str(error)
+            return
+        words = str(error) if isinstance(error, TeamwrightError) else f"internal error: {error!r}; the log has more"
+        self.words = f"failed: {words}"
+        result = JobResult(error=words, summary=f"{self._title} failed: {words}")
+        with anyio.CancelScope(shield=True), self._supervisor.trouble.kept(f"the end of {self.name}"):
+            await self._table.ended(self.id, "failed", result)
+
+    # --- a job
+
+    async def _live_as_job(self) -> None:
+        agent = await self._parts.make()
+        agent.moved = self._parts.moved
+        self._supervisor.own(agent)
+        current_agent.set(agent.id)
+        await self._begin(agent)
+        while True:
+            status, error = await self._work(agent)
+            if self.fate != "ended":
+                return
+            if agent.halted is not None:
+                raise agent.halted
+            with anyio.CancelScope(shield=True):
+                if await self._conclude(agent, status, error):
+                    return
+
+    async def _begin(self, agent: Agent) -> None:
+        """That it goes on here is in the engine before it does anything: whoever wrote meanwhile makes this fail."""
+        await agent.sync()
+        await self._table.started(agent.id, self._parts.progress)
+        self.began = True
+
+    async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
+        life, history = OnceLife(agent, self._supervisor.wait_while_jobs_run), agent.history
+        with self._scope:
+            if history.messages and history.ended is None:  # a turn that another worker began
+                await life.turn(await agent.inbox.take(at_rest=history.over))
+            elif history.ended is not None and history.ended.reason != "done" and not await agent.inbox.unread():
+                life.end = how_ended(history.ended)
+            await live(life)
+            if life.end is not None:
+                return life.end
+        return "killed", self._parts.remote.why
+
+    async def _conclude(self, agent: Agent, status: JobStatus, error: str) -> bool:
+        """Its end and what it has made. False: there is something left to read."""
+        await self._supervisor.stop_all()
+        said = agent.history.last_words
+        agent.emit(AgentEnded(status, said, error))
+        await agent.sync()
+        back = await self._parts.room.back()
+        figures = Figures(agent.history.usage.total, agent.history.tool_uses, now_ms() - self._parts.remote.begun)
+        summary = f"{self._title} {_WORDS[status]}{f': {error}' if error else ''}"
+        self.words = _WORDS[status]
+        done = await self._table.ended(self.id, status, JobResult(said, error, summary, figures), write_back(back))
+        return done or status != "completed"
+
+    @property
+    def _title(self) -> str:
+        return f'Agent "{self._parts.description}" ({self.name})'
+
+    # --- a teammate
+
+    async def _live_in_team(self) -> None:
+        work, team = self._services.teams, self._parts.remote.team
+        member = await work.tables.teams.member(self.id, team)
+        if member is not None and member.state != "shutdown":
+            await work.wakeups.process()
+            await work.roster.refresh(team)
+            self._teammate = await work.teammates.start(member)
+        if self._teammate is not None:
+            await self._stay(self._teammate)
+            if self.fate != "ended":
+                return
+            if self._teammate.state.parked:  # it broke, or the engine did not take what it did
+                raise self._teammate.agent.halted or StoreError("It came to an end that nobody asked for.")
+        status: JobStatus = "killed" if self._stopping else "completed"
+        self.words = "was stopped" if self._stopping else "has shut down"
+        with anyio.CancelScope(shield=True):
+            back = await self._parts.room.back()
+            await self._table.ended(self.id, status, JobResult(summary=self.words), write_back(back))
+
+    async def _stay(self, teammate: Teammate) -> None:
+        teammate.agent.moved = self._parts.moved
+        self._supervisor.own(teammate.agent)
+        with self._scope:
+            await self._begin(teammate.agent)
+            await teammate.ended.wait()
+        if self._stopping:
+            with anyio.CancelScope(shield=True):
+                await teammate.stop(park=False)
+
+    # --- what others do to it
+
+    def heard(self) -> None:
+        """The store has changed."""
+        for agent in self._supervisor.agents:
+            agent.inbox.ring()
+        if (teams := self._services.open_teams) is not None:
+            teams.wakeups.heard()
+
+    def stop(self) -> None:
+        """For good."""
+        if not self._stopping and self.fate == "ended":
+            self._stopping = True
+            self._scope.cancel()
+
+    def lose(self) -> None:
+        """Somebody else has it: nothing more is begun, nor written."""
+        if self.fate != "lost":
+            self.fate, self.words = "lost", _LOST
+            for agent in self._supervisor.agents:
+                agent.abandon(_LOST)
+            self._cancel()
+
+    async def leave(self, limit: float) -> None:
+        """Hand it over: running calls may end, others are not begun."""
+        if self.fate != "ended":
+            return
+        self.fate, self.words = "left", "is handed over"
+        for agent in self._supervisor.agents:
+            agent.leaving = True
+        with anyio.move_on_after(limit):
+            await self._calls_end()
+        for agent in self._supervisor.agents:
+            agent.parked = True
+        self._cancel()
+        await self._ended.wait()
+
+    async def _calls_end(self) -> None:
+        heard = anyio.Event()
+
+        def listen(_: Event) -> None:
+            heard.set()
+
+        for agent in self._supervisor.agents:
+            agent.listen(listen)
+        while any(map(_has_begun, self._supervisor.agents)) and not self._ended.is_set():
+            await heard.wait()
+            heard = anyio.Event()
+
+    def _cancel(self) -> None:
+        if self._teammate is not None:
+            self._teammate.state.parked = True
+            self._teammate.state.scope.cancel()
+        self._scope.cancel()
+
+
+def _has_begun(agent: Agent) -> bool:
+    return any(call.id in agent.history.begun for call in agent.history.open_calls)

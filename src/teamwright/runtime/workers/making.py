@@ -1,0 +1,80 @@
+"""Makes the agent of a remote job on a worker: new, or from the transcript that other workers wrote."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from teamwright.core.data.charter import Charter
+from teamwright.core.data.conversation.history import History
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.factory import AgentFactory, own_limits
+from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
+from teamwright.runtime.agents.sub_agents import SpawnDeps, child_desk
+from teamwright.runtime.teams.deps import Base
+from teamwright.store.files.transcripts import Transcript
+
+MOVED = (
+    "[You go on on another machine, {host}, in {cwd}; before, you were in {was}. You have the files as they were after "
+    "your last finished call: branches, commits and changes (what was staged is not staged any more). Ignored files, "
+    "stashes, a merge half-way, running programs and everything outside of the repository stayed there. Paths below "
+    "{was} are below {cwd} now.]"
+)
+
+
+class JobMaker:
+    def __init__(self, charter: Charter, agents: AgentFactory, spawning: SpawnDeps, base: Base, told: str) -> None:
+        """`told`: what it is told of the place where it works."""
+        self._charter, self._agents, self._spawning, self._base, self._told = charter, agents, spawning, base, told
+
+    async def make(self) -> Agent:
+        path = self._agents.files_of(self._charter.agent).agent(self._charter.agent)
+        if not path.is_file():
+            return self._begin(None)
+        transcript, history = await self._agents.reopen(self._charter.agent)
+        return self._begin(transcript) if history.rendered is None else self._go_on(transcript, history)
+
+    def _begin(self, transcript: Transcript | None) -> Agent:
+        charter, deps = self._charter, self._spawning
+        spec = self._spec()
+        mode, cwd, told = deps.mode(spec.mode), spec.desk.cwd, (*deps.told(charter.definition), self._told)
+
+        def system() -> tuple[str, ...]:
+            return (*deps.system(charter.definition, spec.model, cwd, mode), *told)
+
+        prompt: RenderedPrompt = self._agents.prompt(charter.agent, system, spec.toolset.specs)
+        return self._agents.begin(spec, prompt, transcript=transcript)
+
+    def _go_on(self, transcript: Transcript, history: History) -> Agent:
+        """With the prompt that it had: what its provider has cached stays good."""
+        rendered, spec = history.rendered, self._spec()
+        assert rendered is not None
+        tools = self._agents.stored_prompt(rendered.prompt).tools
+        kit = self._spawning.toolset_of(tools, self._charter.depth, None)
+        if history.started is not None:
+            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
+        spec.desk.seen = dict(history.seen)
+        mode = history.mode or spec.mode
+        spec = replace(spec, model=rendered.model, effort=rendered.effort, toolset=kit, mode=mode)
+        return self._agents.resume(spec, history, transcript)
+
+    def _spec(self) -> AgentSpec:
+        charter, base = self._charter, self._base
+        return AgentSpec(
+            id=charter.agent,
+            name=charter.name,
+            kind=charter.definition.name,
+            model=charter.model,
+            effort=charter.effort,
+            toolset=self._spawning.toolset(charter.definition, charter.depth, None),
+            desk=child_desk(base.desk, base.desk.cwd, charter.agent, charter.name),
+            mode=charter.own_mode,
+            meter=base.meter.child(own_limits(charter.definition)),
+            parent=charter.parent,
+            depth=charter.depth,
+            description=charter.description,
+            call=charter.call,
+        )
+
+
+def moved_words(host: str, cwd: Path, was: str) -> str:
+    return MOVED.format(host=host, cwd=cwd, was=was)

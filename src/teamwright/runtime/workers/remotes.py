@@ -1,0 +1,401 @@
+"""Agents of this session that run on workers: sends them there, follows what they do, and reports their ends."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.charter import Charter, encode_charter
+from teamwright.core.data.code import Author, BranchBack, Journey, Landed
+from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import JobProgressed, Record, Replied, TeamChanged, Warned
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import Figures, Letter, Prompt, Sender
+from teamwright.core.data.message import Text
+from teamwright.core.data.team import ProcessId
+from teamwright.core.errors import TeamwrightError
+from teamwright.core.ids import AgentId, CallId, JobId, SessionId, new_letter_id
+from teamwright.core.permissions.consent import Mode
+from teamwright.core.policies.placing import Needs
+from teamwright.core.ports import ToolContext
+from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.sub_agents import AgentRecord
+from teamwright.runtime.jobs.jobs import Job
+from teamwright.runtime.jobs.outputs import OutputFile
+from teamwright.runtime.services import Services
+from teamwright.runtime.workers.answering import Answering
+from teamwright.store.acts.jobs import BeginJob
+from teamwright.store.db.database import Database
+from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.transcripts import TranscriptTail
+from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
+from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
+from teamwright.store.tables.state import now_ms
+
+if TYPE_CHECKING:
+    from teamwright.store.acts.members import AddMember
+
+_LOOK = 1.0  # seconds between looks without any news
+_PAUSE = 0.02  # seconds in which many changes make one look
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """An agent that is to run on a worker."""
+
+    agent: AgentId
+    name: str
+    definition: AgentDefinition
+    model: str
+    parent: Agent
+    effort: Any = None
+    mode: Mode | None = None  # of its own
+    description: str = ""
+    call: CallId | None = None
+
+
+class Sent(Struct, frozen=True):
+    """What there is of it in the engine before it exists."""
+
+    charter: str
+    needs: Needs
+    notes: tuple[str, ...] = ()
+
+
+class Code(Protocol):
+    """How code travels from this repository and back."""
+
+    async def depart(self, cwd: Path) -> tuple[Journey, Author]:
+        """Puts into the engine what it lacks of the commit that is checked out. ToolError if that cannot be."""
+        ...
+
+    async def land(self, name: str, agent: AgentId, back: BranchBack) -> Landed:
+        """A branch of this repository."""
+        ...
+
+
+class RemoteDeps(Struct, frozen=True, kw_only=True):
+    """What remote agents are told of the session, and where it is."""
+
+    session: SessionId
+    database: Database
+    charter: Callable[[Draft, Journey, Author], Charter]
+    put: Callable[[str, bytes], Awaitable[None]]  # an object into the engine
+    follow: Callable[[AgentId, SessionFiles, Callable[[], None]], Coroutine[Any, Any, None]]
+    fetch: Callable[[AgentId, SessionFiles], Awaitable[None]]
+    url: Callable[[AgentId], str]
+    code: Code
+    provider: Callable[[str], str]  # of a model
+    wait_seconds: float
+    labels: Callable[[AgentDefinition], Mapping[str, str]]
+
+
+class RemoteAgents:
+    def __init__(self, services: Services, deps: RemoteDeps, answering: Answering) -> None:
+        self._services, self._deps, self._answering = services, deps, answering
+        self._supervisor, self._agents = services.supervisor, services.agents
+        self.table = RemoteTable(deps.database)
+        self._runs, self._news = False, anyio.Event()
+        self._ends: dict[AgentId, anyio.Event] = {}  # of those that are looked after, set once it has ended
+        self._workers: dict[AgentId, ProcessId] = {}  # which last ran it
+        self._landed: dict[AgentId, str] = {}  # what of its work has been fetched
+        self._followed: set[AgentId] = set()
+
+    # --- sending
+
+    async def prepare(self, draft: Draft) -> Sent:
+        """Its code and its charter are in the engine before anything names them."""
+        journey, author = await self._deps.code.depart(draft.parent.desk.cwd)
+        charter = self._deps.charter(draft, journey, author)
+        data = encode_charter(charter)
+        name = _digest(data)
+        await self._deps.put(f"charter/{name}", data)
+        mode = charter.own_mode or charter.mode
+        labels = tuple(sorted(self._deps.labels(draft.definition).items()))
+        needs = Needs(self._deps.provider(draft.model), labels, mode == "bypassPermissions")
+        return Sent(name, needs, (journey.note,) if journey.note else ())
+
+    async def launch(self, draft: Draft, prompt: str, ctx: ToolContext) -> tuple[Job, AgentRecord]:
+        """A job; it exists once this returns, whoever is killed then."""
+        sent, parent = await self.prepare(draft), draft.parent
+        await parent.sync()  # the call is in the engine before what it makes
+        job = self._job(draft.agent, parent.id, draft.description, ctx.call_id, 1)
+        job.notes = sent.notes
+        sender = Sender("agent", parent.name, parent.id)
+        letter = Letter(new_letter_id(), draft.agent, sender, Prompt((Text(prompt),)))
+        kind, depth = draft.definition.name, parent.depth + 1
+        row = NewAgent(draft.agent, self._deps.session, parent.id, kind, draft.name, depth)
+        with anyio.CancelScope(shield=True):
+            await self.table.begin(BeginRemote(draft.agent, sent.charter, sent.needs, self._begun(job, row, letter)))
+            self._supervisor.jobs.adopt(job)
+            self._look_after(job)
+        return job, AgentRecord(draft.agent, draft.name, kind, parent.id, depth, draft.description, 1)
+
+    async def enlist(self, sent: Sent, member: "AddMember") -> Any:
+        """A teammate: as a member is added everywhere."""
+        return await self.table.begin(BeginRemote(member.draft.agent, sent.charter, sent.needs, member=member))
+
+    async def resume_job(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
+        """Its letter is stored. One that is at work reads it there; one that has ended goes on, on some worker."""
+        found = await self.table.find(known.id)
+        if found is None or found.state != "ended":
+            return None
+        job = self._job(known.id, owner, known.description, call, known.run)
+        with anyio.CancelScope(shield=True):
+            begun = self._begun(job, None, None)
+            await self.table.begin(BeginRemote(known.id, found.charter, found.needs, begun))
+            self._supervisor.jobs.adopt(job)
+            self._look_after(job)
+        return job
+
+    async def is_remote(self, agent: AgentId) -> bool:
+        return await self.table.find(agent) is not None
+
+    def _begun(self, job: Job, row: NewAgent | None, letter: Letter | None) -> BeginJob:
+        what = (job.kind, job.call, job.description, True, job.started)
+        return BeginJob(job.id, job.run, self._deps.session, job.owner, *what, row, letter)
+
+    def _job(self, agent: AgentId, owner: AgentId, description: str, call: CallId | None, run: int) -> Job:
+        output = self._agents.output(agent)
+        job = Job(
+            JobId(agent), "remote", owner=owner, output=output, description=description, call=call, background=True
+        )
+        job.run, job.url = run, self._deps.url(agent)
+        return job
+
+    # --- what became of them
+
+    async def resume(self, rows: Sequence[JobRow]) -> None:
+        """Those of an earlier process: the ones at work are looked after, and ends that nobody was told of are told."""
+        latest = {row.id: row for row in rows if row.kind == "remote"}
+        for row in latest.values():
+            job = self._job(AgentId(row.id), row.owner, row.description, row.call, row.run)
+            job.started = row.started
+            if row.status == "running":
+                self._supervisor.jobs.adopt(job)
+                self._look_after(job)
+            elif row.notice == OWED:
+                self._supervisor.jobs.adopt(job)
+                self._supervisor.launch(partial(self._conclude, job))
+
+    def _look_after(self, job: Job) -> None:
+        agent = AgentId(job.id)
+        self._ends[agent] = anyio.Event()
+        self._supervisor.launch(partial(self._watch, job, self._ends[agent]))
+        self.open()
+
+    def open(self) -> None:
+        """From now on it is looked at what workers do."""
+        if not self._runs:
+            self._runs = True
+            self._supervisor.launch(self.run)
+
+    async def _watch(self, job: Job, ended: anyio.Event) -> None:
+        agent = AgentId(job.id)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._follow_job, job)
+            with job.scope:
+                await ended.wait()
+            if not ended.is_set():
+                await self.stop(agent, job.stopped_because)
+                await ended.wait()
+            group.cancel_scope.cancel()
+        await self._conclude(job)
+
+    async def stop(self, agent: AgentId, why: str = "") -> bool:
+        """Its worker ends it; `False` if it had ended."""
+        done = await self.table.stop(agent, why)
+        self.announce()
+        return done
+
+    async def ended(self, agent: AgentId) -> None:
+        """Return when nobody runs it any more."""
+        self.open()
+        while (found := await self.table.find(agent)) is not None and found.state != "ended":
+            news = self._news
+            with anyio.move_on_after(_LOOK):
+                await news.wait()
+
+    async def _follow_job(self, job: Job) -> None:
+        agent, output = AgentId(job.id), OutputFile(job.output)
+        files = self._agents.files_of(agent)
+        reader = _JobReader(self._services, job, output, files.agent(agent))
+        await self._deps.follow(agent, files, reader.read)
+
+    async def _conclude(self, job: Job) -> None:
+        """Its end is stored. What it has made is fetched before anybody is told."""
+        agent, jobs = AgentId(job.id), self._supervisor.jobs
+        self._ends.pop(agent, None)
+        files = self._agents.files_of(agent)
+        await self._deps.fetch(agent, files)
+        reader = _JobReader(self._services, job, OutputFile(job.output), files.agent(agent))
+        reader.read_rest()
+        rows = await JobTable(self._deps.database).all(self._deps.session)
+        row = next((row for row in rows if row.id == job.id and row.run == job.run), None)
+        jobs.settled(job, row.status if row else "killed", row.result if row else JobResult())
+        await jobs.notify(job, await self._fetch_work(agent))
+
+    async def _fetch_work(self, agent: AgentId) -> str:
+        """The branch that its work has become, in words; empty if it has changed nothing."""
+        found = await self.table.find(agent)
+        if found is None or not found.branch:
+            return ""
+        try:
+            return (await self._land(found)).words
+        except TeamwrightError as error:
+            return f"What it has made could not be fetched: {error}"
+
+    async def _land(self, remote: Remote) -> Landed:
+        back = msgspec.json.decode(remote.branch, type=BranchBack)
+        known = self._services.spawner.known.get(remote.agent)
+        name = known.name if known and known.name != known.kind else remote.agent
+        teams = self._services.open_teams
+        if remote.team and teams is not None and (member := teams.roster.find(remote.team, remote.agent)) is not None:
+            name = member.name
+        landed = await self._deps.code.land(name, remote.agent, back)
+        self._landed[remote.agent] = remote.branch
+        return landed
+
+    # --- news
+
+    def announce(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def run(self) -> None:
+        """Whenever others have written: the log is the bell."""
+        database, seen = self._deps.database, -1
+        while True:
+            if seen != (found := await database.data_version()):
+                seen = found
+            with self._supervisor.trouble.kept("looking at what workers do"):
+                await self._look()
+            self.announce()
+            if seen == await database.data_version():
+                news = self._news
+                await _either(database, news)
+            await anyio.sleep(_PAUSE)
+
+    async def _look(self) -> None:
+        teams = self._services.open_teams
+        led = frozenset(teams.roster.led_here()) if teams is not None else frozenset[str]()
+        rows = [row for row in await self.table.all_open() if row.session == self._deps.session or row.team in led]
+        live = {row.agent: row for row in rows}
+        for agent, ended in list(self._ends.items()):
+            if agent not in live and await self._is_over(agent):
+                ended.set()
+        for row in rows:
+            await self._look_at(row)
+        await self._answering.look(live)
+        if teams is not None:
+            await self._look_at_teammates(live)
+
+    async def _is_over(self, agent: AgentId) -> bool:
+        found = await self.table.find(agent)
+        return found is None or found.state == "ended"
+
+    async def _look_at(self, row: Remote) -> None:
+        if row.state == "waiting" and now_ms() - row.since > self._deps.wait_seconds * 1000:
+            await self.table.expire(row.agent, self._deps.wait_seconds)
+        if row.team and row.branch and self._landed.get(row.agent) != row.branch:
+            await self._fetch_work(row.agent)
+        if row.state != "running" or row.worker is None:
+            return
+        before = self._workers.get(row.agent)
+        self._workers[row.agent] = row.worker
+        if before not in (None, row.worker):
+            await self._tell_moved(row)
+
+    async def _tell_moved(self, row: Remote) -> None:
+        """The model is not told: it is the same agent."""
+        where = next((w.name for w in await self.table.workers() if w.process == row.worker), "another worker")
+        teams = self._services.open_teams
+        member = teams.roster.find(row.team, row.agent) if teams is not None and row.team else None
+        if member is not None:
+            self._services.tell(row.agent, TeamChanged(member.team, "moved", member.address, where))
+        elif (known := self._services.spawner.known.get(row.agent)) is not None:
+            self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
+
+    # --- teammates
+
+    def follow(self, agent: AgentId) -> None:
+        """What a teammate does is shown here, too."""
+        self.open()
+        if agent not in self._followed:
+            self._followed.add(agent)
+            files = self._agents.files_of(agent)
+            self._supervisor.launch(partial(self._deps.follow, agent, files, self._heard_teammate))
+
+    def _heard_teammate(self) -> None:
+        if (teams := self._services.open_teams) is not None:
+            teams.wakeups.heard()
+
+    async def _look_at_teammates(self, live: Mapping[AgentId, Remote]) -> None:
+        """One that was given up is shut down, so that nobody waits for it."""
+        teams = self._services.open_teams
+        for team in teams.roster.led_here() if teams is not None else ():
+            for member in teams.roster.mates(team) if teams is not None else ():
+                if member.backend != "remote":
+                    continue
+                self.follow(member.agent)
+                if member.agent not in live and await self._is_over(member.agent):
+                    await self._bury(member.agent, member.team)
+
+    async def _bury(self, agent: AgentId, team: str) -> None:
+        teams = self._services.open_teams
+        assert teams is not None
+        await teams.roster.refresh(team)
+        member, found = teams.roster.find(team, agent), await self.table.find(agent)
+        if member is not None and member.state != "shutdown":
+            why = found.why if found is not None else ""
+            await teams.teammates.bury(member, f"{member.name} cannot go on: {why}" if why else "")
+
+
+class _JobReader:
+    """Shows the lines of a job as they come: in its output file, and to those who watch."""
+
+    def __init__(self, services: Services, job: Job, output: OutputFile, path: Path) -> None:
+        self._services, self._job, self._output, self._path = services, job, output, path
+        known = services.bus.agents.get(AgentId(job.id), 0)
+        self._tail = TranscriptTail(path, known)
+        self._calls = self._tokens = 0
+
+    def read(self) -> None:
+        with self._services.supervisor.trouble.kept("what a remote agent does"):
+            self.read_rest()
+
+    def read_rest(self) -> None:
+        if not self._path.is_file():
+            return
+        agent, job = AgentId(self._job.id), self._job
+        for n, line in self._tail.read():
+            self._services.bus.publish(Record(agent, n, line.at, line.event), elsewhere=True)
+            self._output.note(line.event)
+            if isinstance(line.event, Replied):
+                calls = line.event.message.calls
+                self._calls, self._tokens = self._calls + len(calls), self._tokens + line.event.usage.total
+                figures = Figures(self._tokens, self._calls, now_ms() - job.started)
+                progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
+                self._services.tell(job.owner, progress)
+
+
+async def _either(database: Database, news: anyio.Event) -> None:
+    """Until another process has written, or something was done here."""
+
+    async def wait(group: anyio.abc.TaskGroup) -> None:
+        await news.wait()
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait, group)
+        await database.pause(_LOOK)
+        group.cancel_scope.cancel()
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # noqa: PLC0415
+
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,250 @@
+"""Acts on workers and on the agents that they run for others. Which worker gets an agent is decided when they are
+applied: from the rows alone, and so on every machine alike."""
+
+import sqlite3
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import JobStatus
+from teamwright.core.data.team import Member, Refused
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import AgentId
+from teamwright.core.policies.authority import Demand
+from teamwright.core.policies.placing import Needs
+from teamwright.store.acts.act import Context
+from teamwright.store.acts.jobs import BeginJob
+from teamwright.store.acts.members import AddMember
+from teamwright.store.tables.rows.agents import agent_number
+from teamwright.store.tables.rows.processes import Lease, process_number
+from teamwright.store.tables.rows.remotes import (
+    Remote,
+    end_remote,
+    find_remote,
+    insert_remote,
+    place_waiting,
+    wait_words,
+)
+
+_encoder = msgspec.json.Encoder()
+
+
+class OfferSlots(Struct, frozen=True):
+    """A worker may be given agents from now on."""
+
+    name: str
+    slots: int
+    labels: tuple[tuple[str, str], ...] = ()
+    providers: tuple[str, ...] = ()
+    bypass: bool = False
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        sql = """
+            INSERT INTO workers (process, name, slots, labels, providers, bypass) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (process) DO UPDATE SET draining = 0
+        """
+        texts = (_encoder.encode(self.labels).decode(), _encoder.encode(self.providers).decode())
+        db.execute(sql, (ctx.process, self.name, self.slots, *texts, self.bypass))
+        place_waiting(db, ctx.now)
+
+
+class DrainWorker(Struct, frozen=True):
+    """It takes nothing new; what it was given and has not begun goes to others."""
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        db.execute("UPDATE workers SET draining = 1 WHERE process = ?", (ctx.process,))
+        sql = "UPDATE remotes SET state = 'waiting', worker = NULL WHERE worker = ? AND state = 'given'"
+        db.execute(sql, (ctx.process,))
+        place_waiting(db, ctx.now)
+
+
+class BeginRemote(Struct, frozen=True):
+    """A job or a member of a team, with its agent and its first letter, for a worker: all or nothing.
+
+    Without an agent of its own, the job is another run of one that has ended.
+    """
+
+    agent: AgentId
+    charter: str  # the name of an object
+    needs: Needs
+    job: BeginJob | None = None
+    member: AddMember | None = None
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> Member | Refused | None:
+        made: Member | Refused | None = None
+        if self.job is not None:
+            self.job.apply(db, ctx)
+            session = self.job.session
+        elif self.member is not None:
+            made, session = self.member.apply(db, ctx), self.member.draft.session
+            if isinstance(made, Refused) or made.agent != self.agent:  # made before, by the same call
+                return made
+        else:
+            raise StoreError("Nothing was stored: a remote agent is a job or a member of a team.")
+        team = made.team if made is not None else ""
+        new = Remote(
+            self.agent, session, team, "waiting", None, self.charter, self.needs, "", 0, 0, ctx.now, ctx.now, ""
+        )
+        insert_remote(db, new)
+        place_waiting(db, ctx.now)
+        return made
+
+
+class ClaimRemote(Struct, frozen=True):
+    """The right to run an agent that was given to this worker. Any earlier holder has lost it."""
+
+    agent: AgentId
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> Lease | Refused:
+        found = find_remote(db, self.agent)
+        if found is None or found.worker != ctx.process or found.state == "ended" or ctx.process is None:
+            return Refused("held", f"Agent {self.agent} was not given to this worker, or is not any more.")
+        sql = """
+            INSERT INTO leases (agent, process, epoch) VALUES (?, ?, 1)
+            ON CONFLICT (agent) DO UPDATE SET process = excluded.process, epoch = epoch + 1 RETURNING epoch
+        """
+        values = (agent_number(db, self.agent), process_number(db, ctx.process))
+        return Lease(ctx.process, db.execute(sql, values).fetchone()[0])
+
+
+class StartRemote(Struct, frozen=True):
+    """It works. `progress` counts the lines of its transcript: while they grow, a loss is no sign of anything."""
+
+    agent: AgentId
+    progress: int
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand((self.agent,))
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        sql = "UPDATE remotes SET state = 'running', since = ? WHERE agent = ? AND state = 'given'"
+        db.execute(sql, (ctx.now, self.agent))
+        sql = "UPDATE remotes SET losses = 0, progress = ? WHERE agent = ? AND progress < ?"
+        db.execute(sql, (self.progress, self.agent, self.progress))
+
+
+class SaveRemote(Struct, frozen=True):
+    """What it has made so far is in the engine under this name."""
+
+    agent: AgentId
+    branch: str
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand((self.agent,))
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        db.execute("UPDATE remotes SET branch = ? WHERE agent = ?", (self.branch, self.agent))
+
+
+class EndRemote(Struct, frozen=True):
+    """It has ended. False if it had before, or if a letter came meanwhile that it has not read: then it goes on."""
+
+    agent: AgentId
+    status: JobStatus
+    result: JobResult
+    branch: str = ""
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand((self.agent,))
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        found = find_remote(db, self.agent)
+        if found is None or (self.status == "completed" and not found.team and _waits_for(db, self.agent)):
+            return False
+        if self.branch:
+            db.execute("UPDATE remotes SET branch = ? WHERE agent = ?", (self.branch, self.agent))
+        ended = end_remote(db, found, self.status, self.result, ctx.now)
+        place_waiting(db, ctx.now)
+        return ended
+
+
+class StopRemote(Struct, frozen=True):
+    """Its worker ends it; without one it ends now. False if it had ended."""
+
+    agent: AgentId
+    why: str = ""
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        found = find_remote(db, self.agent)
+        if found is None or found.state == "ended":
+            return False
+        if found.worker is None:
+            summary = f"it was stopped before a worker had it{f': {self.why}' if self.why else ''}"
+            return end_remote(db, found, "killed", JobResult(error=self.why, summary=summary), ctx.now)
+        sql = "UPDATE remotes SET state = 'stopping', why = ? WHERE agent = ?"
+        db.execute(sql, (self.why, self.agent))
+        return True
+
+
+class ExpireRemote(Struct, frozen=True):
+    """One that no worker could be found for within this time has failed. False if it was, or waits not so long."""
+
+    agent: AgentId
+    seconds: float
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        found = find_remote(db, self.agent)
+        if found is None or found.state != "waiting" or found.since + self.seconds * 1000 > ctx.now:
+            return False
+        why = f"it waited {self.seconds:g} s for {wait_words(db, found)}"
+        return end_remote(db, found, "failed", JobResult(error=why, summary=f"failed: {why}"), ctx.now)
+
+
+# --- what only the lead's process can decide
+
+
+class AskLead(Struct, frozen=True):
+    """A question of a worker to the process that leads: about a call, or for its hooks. The same id again: nothing."""
+
+    id: str
+    agent: AgentId  # which was given to the worker
+    kind: Literal["call", "hook"]
+    body: dict[str, Any]
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand((self.agent,))
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        sql = "INSERT INTO consults (id, agent, kind, body, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        db.execute(sql, (self.id, self.agent, self.kind, _encoder.encode(self.body), ctx.now))
+        place_waiting(db, ctx.now)  # while it waits, another one may work
+
+
+class AnswerWorker(Struct, frozen=True):
+    """The first answer counts. False if there was one, or if nobody asks any more."""
+
+    id: str
+    answer: dict[str, Any]
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        sql = "UPDATE consults SET answer = ? WHERE id = ? AND answer IS NULL"
+        return db.execute(sql, (_encoder.encode(self.answer), self.id)).rowcount > 0
+
+
+class DropQuestion(Struct, frozen=True):
+    """It was read, or is not needed any more."""
+
+    id: str
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        row = db.execute("SELECT agent FROM consults WHERE id = ?", (self.id,)).fetchone()
+        return Demand((row[0],) if row else ())
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        db.execute("DELETE FROM consults WHERE id = ?", (self.id,))
+
+
+def _waits_for(db: sqlite3.Connection, agent: AgentId) -> bool:
+    sql = "SELECT 1 FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL LIMIT 1"
+    return db.execute(sql, (agent,)).fetchone() is not None

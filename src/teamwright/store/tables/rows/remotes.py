@@ -1,0 +1,150 @@
+"""Rows of workers and of the agents that they run for others. Only a replica of an engine has them."""
+
+import sqlite3
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from teamwright.core.data.job import JobResult
+from teamwright.core.data.letter import JobStatus
+from teamwright.core.data.team import ProcessId
+from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.policies.placing import MOST_LOSSES, Needs, Offer, choose_worker, shortage
+
+RemoteState = Literal["waiting", "given", "running", "stopping", "ended"]
+OWED = 1  # as in the acts on jobs
+_COLUMNS = "agent, session, team, state, worker, charter, needs, branch, losses, progress, since, begun, why"
+_IDLE = """
+    EXISTS (
+        SELECT 1 FROM members JOIN agents ON agents.n = members.agent
+        WHERE agents.id = remotes.agent AND members.state = 'idle'
+    )
+"""
+_ASKS = "EXISTS (SELECT 1 FROM consults WHERE consults.agent = remotes.agent AND answer IS NULL)"
+_encoder = msgspec.json.Encoder()
+_needs = msgspec.json.Decoder(Needs)
+
+
+class Remote(Struct, frozen=True):
+    """An agent that runs on a worker, or is to. `charter` names what a worker is told of it."""
+
+    agent: AgentId
+    session: SessionId
+    team: str  # empty: it is a job
+    state: RemoteState
+    worker: ProcessId | None
+    charter: str
+    needs: Needs
+    branch: str  # what it has made, as whoever fetches it understands; empty: nothing yet
+    losses: int  # of workers, since it last got any further
+    progress: int  # lines of its transcript when it last began on a worker
+    since: int  # milliseconds
+    begun: int
+    why: str  # it was ended, in words
+
+
+def find_remote(db: sqlite3.Connection, agent: AgentId) -> Remote | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM remotes WHERE agent = ?", (agent,)).fetchone()  # noqa: S608
+    return None if row is None else _remote(row)
+
+
+def select_remotes(db: sqlite3.Connection, where: str, *values: object) -> list[Remote]:
+    sql = f"SELECT {_COLUMNS} FROM remotes WHERE {where} ORDER BY n"  # noqa: S608
+    return [_remote(row) for row in db.execute(sql, values)]
+
+
+def _remote(row: tuple[object, ...]) -> Remote:
+    values = list(row)
+    values[6] = _needs.decode(str(values[6]))
+    return Remote(*values)  # pyright: ignore[reportArgumentType] -- the columns, in their order
+
+
+def insert_remote(db: sqlite3.Connection, remote: Remote) -> None:
+    """Again for one that has ended: it is to go on."""
+    sql = """
+        INSERT INTO remotes (agent, session, team, state, charter, needs, since, begun)
+        VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?)
+        ON CONFLICT (agent) DO UPDATE SET state = 'waiting', worker = NULL, charter = excluded.charter,
+            needs = excluded.needs, losses = 0, since = excluded.since, why = ''
+    """
+    needs = _encoder.encode(remote.needs).decode()
+    what = (remote.agent, remote.session, remote.team, remote.charter, needs)
+    db.execute(sql, (*what, remote.since, remote.begun))
+
+
+def read_offers(db: sqlite3.Connection) -> list[Offer]:
+    """Workers that may be given agents, in the order in which they came."""
+    sql = f"""
+        SELECT workers.process, workers.name, slots, labels, providers, bypass, (
+            SELECT count(*) FROM remotes WHERE worker = workers.process AND remotes.state <> 'ended'
+                AND NOT {_IDLE} AND NOT {_ASKS}
+        ) FROM workers JOIN hosts ON hosts.process = workers.process
+        WHERE gone = 0 AND draining = 0 ORDER BY workers.n
+    """  # noqa: S608
+    return [
+        Offer(process, name, slots, _pairs(labels), tuple(msgspec.json.decode(providers)), bool(bypass), used)
+        for process, name, slots, labels, providers, bypass, used in db.execute(sql)
+    ]
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    return msgspec.json.decode(text, type=tuple[tuple[str, str], ...])
+
+
+def is_idle(db: sqlite3.Connection, agent: AgentId) -> bool:
+    sql = f"SELECT 1 FROM remotes WHERE agent = ? AND {_IDLE}"  # noqa: S608
+    return db.execute(sql, (agent,)).fetchone() is not None
+
+
+def place_waiting(db: sqlite3.Connection, now: int) -> None:
+    """Give agents that wait to workers that have room, first come first served."""
+    waiting = select_remotes(db, "state = 'waiting'")
+    offers = read_offers(db) if waiting else []
+    for remote in waiting:
+        works = not is_idle(db, remote.agent)
+        if (offer := choose_worker(remote.needs, offers, works=works)) is not None:
+            offer.used += works
+            sql = "UPDATE remotes SET state = 'given', worker = ?, since = ? WHERE agent = ?"
+            db.execute(sql, (offer.process, now, remote.agent))
+
+
+def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
+    """What it waits for, if it has no worker."""
+    return shortage(remote.needs, read_offers(db)) if remote.state == "waiting" else ""
+
+
+def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: bool) -> None:
+    """A worker runs nothing any more: others take its agents. `lost`: it did not leave by itself."""
+    for remote in select_remotes(db, "worker = ? AND state <> 'ended'", process):
+        free_lease(db, remote.agent)
+        losses = remote.losses + (lost and not is_idle(db, remote.agent))
+        if remote.state == "stopping":
+            end_remote(db, remote, "killed", JobResult(summary="it was stopped"), now)
+        elif losses >= MOST_LOSSES:
+            why = f"its worker ended {losses} times at the same place"
+            end_remote(db, remote, "failed", JobResult(error=why, summary=f"failed: {why}"), now)
+        else:
+            sql = "UPDATE remotes SET state = 'waiting', worker = NULL, losses = ?, since = ? WHERE agent = ?"
+            db.execute(sql, (losses, now, remote.agent))
+    place_waiting(db, now)
+
+
+def free_lease(db: sqlite3.Connection, agent: AgentId) -> None:
+    """Whoever held it holds it no more, whatever it still believes."""
+    sql = """
+        UPDATE leases SET process = NULL, epoch = epoch + 1 WHERE agent = (SELECT n FROM agents WHERE id = ?)
+    """
+    db.execute(sql, (agent,))
+
+
+def end_remote(db: sqlite3.Connection, remote: Remote, status: JobStatus, result: JobResult, now: int) -> bool:
+    """Its job is final and its owner is owed the word about it. The end of a teammate is its lead's to record."""
+    sql = "UPDATE remotes SET state = 'ended', worker = NULL, why = ?, since = ? WHERE agent = ? AND state <> 'ended'"
+    if db.execute(sql, (result.error, now, remote.agent)).rowcount == 0:
+        return False
+    free_lease(db, remote.agent)
+    db.execute("DELETE FROM consults WHERE agent = ?", (remote.agent,))
+    sql = "UPDATE jobs SET status = ?, notice = ?, data = ?, ended = ? WHERE id = ? AND status = 'running'"
+    db.execute(sql, (status, OWED, _encoder.encode(result), now, remote.agent))
+    return True

@@ -1,0 +1,91 @@
+"""`teamwright worker`: runs agents of sessions elsewhere on this machine, until it is asked to leave."""
+
+import os
+import platform
+import signal
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from teamwright.app.workers.worker import OpenWorker, Wanted
+
+from teamwright.core.errors import UsageError
+from teamwright.tools.bounds import visible
+
+_STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+_MOST_SLOTS = 1000
+
+
+def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
+    add = parser.add_argument
+    add("--join", required=True, metavar="URL", help="the engine whose agents it runs; @FILE reads the URL")
+    add("--name", default=platform.node(), help="default: the name of this machine")
+    add("--slots", type=_slots, default=8, metavar="N", help="agents that work at once (default: 8)")
+    add("--label", action="append", default=[], metavar="KEY=VALUE", help="for agents that ask for it")
+    add("--allow-bypass", action="store_true", help="also run agents in the mode bypassPermissions")
+    add("--once", action="store_true", help="end after the first agent")
+    found = parser.parse_args(args)
+    try:
+        from teamwright.app.workers.worker import Wanted, read_label  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "nats":
+            raise
+        raise UsageError(
+            "An engine needs a client that is not installed: `pip install 'teamwright[cluster]'` adds it."
+        ) from None
+    wanted = Wanted(
+        join=found.join,
+        name=found.name,
+        slots=found.slots,
+        labels=dict(map(read_label, found.label)),
+        allow_bypass=found.allow_bypass,
+        once=found.once,
+    )
+    return anyio.run(_run, wanted)
+
+
+def _slots(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_SLOTS:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST_SLOTS}")
+    return int(text)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(visible(text) + "\n")
+    sys.stdout.flush()
+
+
+async def _run(wanted: "Wanted") -> int:
+    from teamwright.app.workers.worker import open_worker  # noqa: PLC0415
+
+    status: list[int] = []
+    worker = await open_worker(wanted, Path.cwd(), dict(os.environ), _say)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_heed_signals, worker, group.cancel_scope, status)
+            await worker.office.table.offer(worker.offer)
+            slots = f"{wanted.slots} slot{'' if wanted.slots == 1 else 's'}"
+            _say(f"{wanted.name} has joined {worker.space.address} with {slots}")
+            await worker.office.run()
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await worker.close()
+    return status[0] if status else 0
+
+
+async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: list[int]) -> None:
+    """The first asks it to leave; a second one means now."""
+    with anyio.open_signal_receiver(*_STATUS) as signals:
+        async with anyio.create_task_group() as group:
+            async for number in signals:
+                if status:
+                    scope.cancel()
+                    return
+                status.append(_STATUS[number])
+                group.start_soon(worker.office.leave, worker.drain_seconds)
