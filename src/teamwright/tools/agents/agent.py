@@ -133,6 +133,12 @@ def _hidden(offer: AgentOffer) -> set[str]:
     return hidden | {"name", "run_in_background", "mode"} if offer.teammate else hidden
 
 
+def _time(offer: AgentOffer) -> str:
+    if offer.teammate or not offer.features.background:
+        return ""
+    return ALL_IN_BACKGROUND if offer.features.all_in_background else BACKGROUND
+
+
 def _kind(args: Args) -> str:
     kind = args.get("subagent_type")
     return kind if isinstance(kind, str) and kind else DEFAULT_KIND
