@@ -57,6 +57,7 @@ COMMANDS = (
     "untrust",
     "plugins",
     "otel",
+    "engine",
     "completion",
     "help",
 )
