@@ -341,7 +341,7 @@ class Services:
 
     @property
     def copies(self) -> Path | None:
-        """Where people find copies of teams and tasks, if not beside the store: in their own home, also of an engine's."""
+        """Where people find copies of teams and tasks: in their own home, also of those in an engine."""
         return self.workspace.home.root if self.store.space is not None else None
 
     @property

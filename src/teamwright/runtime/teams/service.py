@@ -320,7 +320,8 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
-            await self.mail.tell_of_failures(team)
+            if self._deps.copies is not None:  # on an engine: of what workers noticed
+                await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
