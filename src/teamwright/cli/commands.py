@@ -83,13 +83,7 @@ def run_command(name: str, args: list[str]) -> int:
                 parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this agent")
             if name == "jobs":
                 parser.add_argument("--stop", metavar="ID", help="end this agent, which runs on a worker")
-            found = parser.parse_args(args)
-            if name == "jobs" and found.stop:
-                from teamwright.surfaces.commands.remote_jobs import stop_remote
-
-                return stop_remote(found.engine, found.stop)
-            _look_through(found.engine)
-            return _of_session(name, found)
+            return _of_session(name, parser.parse_args(args))
 
 
 def _look_through(engine: str | None) -> bool:
@@ -305,6 +299,11 @@ def _address_of(engine: str | None) -> str:
 
 
 def _of_session(name: str, found: "argparse.Namespace") -> int:
+    if name == "jobs" and found.stop:
+        from teamwright.surfaces.commands.remote_jobs import stop_remote
+
+        return stop_remote(found.engine, found.stop)
+    _look_through(found.engine)
     if name == "cost":
         from teamwright.surfaces.commands import listings as commands
 
