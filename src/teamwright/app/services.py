@@ -369,6 +369,10 @@ class Services:
         return self.__dict__.get("teams")
 
     @property
+    def open_remotes(self) -> "RemoteAgents | None":
+        return self.__dict__.get("remotes")
+
+    @property
     def open_schedules(self) -> "Schedules | None":
         return self.__dict__.get("schedules")
 

@@ -319,6 +319,17 @@ class RemoteAgents:
         elif (known := self._services.spawner.known.get(row.agent)) is not None:
             self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
 
+    async def left_at_work(self) -> str:
+        """Those that go on without this program, in one line; empty if there are none."""
+        teams = self._services.open_teams
+        mates = {m.agent: m for m in teams.mates()} if teams is not None else {}
+        rows = [row for row in await self.table.all_open() if row.session == self._deps.session or row.agent in mates]
+        working = [row.agent for row in rows if row.agent not in mates or mates[row.agent].state != "idle"]
+        if not working:
+            return ""
+        named = ", ".join(self._deps.url(agent) for agent in working)
+        return f"still at work on workers: {named}; `teamwright jobs --stop ID --engine URL` ends one"
+
     # --- teammates
 
     def follow(self, agent: AgentId) -> None:
