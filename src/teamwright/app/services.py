@@ -50,12 +50,11 @@ if TYPE_CHECKING:
     from teamwright.runtime.sandbox.fence import SessionFence
     from teamwright.runtime.side_questions.service import SideQuestions
     from teamwright.runtime.teams.deps import Base, TeammatePlaces
-    from teamwright.runtime.teams.rooms import TeammateRoom
+    from teamwright.runtime.teams.rooms import Hosting
     from teamwright.runtime.teams.service import Teamwork
     from teamwright.runtime.teams.tasks import TaskBoard
     from teamwright.runtime.workers.remotes import RemoteAgents
     from teamwright.runtime.worktrees import Worktrees
-    from teamwright.store.tables.processes import Process
     from teamwright.telemetry.live import Telemetry
 
 if TYPE_CHECKING:  # a checker takes a cached property for something else than a property
@@ -335,23 +334,13 @@ class Services:
         return open_remotes(self, space)
 
     @property
-    def process(self) -> "Process | None":
-        """This one, where somebody else has registered it."""
-        return None
-
-    @property
     def copies(self) -> Path | None:
-        """Where people find copies of teams and tasks, if not beside the store: in their own home."""
+        """Where people find copies of teams and tasks: in their own home, also of those in an engine."""
         return self.workspace.home.root if self.store.space is not None else None
 
     @property
-    def hosted_agent(self) -> AgentId | None:
-        """That a worker runs."""
-        return None
-
-    @property
-    def teammate_room(self) -> "TeammateRoom | None":
-        """On a worker: where the teammate's files are."""
+    def hosting(self) -> "Hosting | None":
+        """On a worker: the agent that it runs."""
         return None
 
     def find_cwd(self, named: str) -> Path | None:
@@ -378,6 +367,10 @@ class Services:
     @property
     def open_teams(self) -> "Teamwork | None":
         return self.__dict__.get("teams")
+
+    @property
+    def open_remotes(self) -> "RemoteAgents | None":
+        return self.__dict__.get("remotes")
 
     @property
     def open_schedules(self) -> "Schedules | None":

@@ -81,9 +81,9 @@ def run_command(name: str, args: list[str]) -> int:
             parser.add_argument("session", nargs="?", metavar="SESSION", help=words)
             if name == "why":
                 parser.add_argument("agent", nargs="?", metavar="AGENT", help="only this agent")
-            found = parser.parse_args(args)
-            _look_through(found.engine)
-            return _of_session(name, found)
+            if name == "jobs":
+                parser.add_argument("--stop", metavar="ID", help="end this agent, which runs on a worker")
+            return _of_session(name, parser.parse_args(args))
 
 
 def _look_through(engine: str | None) -> bool:
@@ -296,7 +296,23 @@ _COMMANDS_HERE: "dict[str, Callable[[argparse.ArgumentParser, list[str]], int]]"
 }
 
 
+def _address_of(engine: str | None) -> str:
+    """As it may be shown; empty where there is none."""
+    import os
+
+    if not (engine or os.environ.get("TEAMWRIGHT_ENGINE")):
+        return ""
+    from teamwright.surfaces.commands.through_engine import read_named_engine
+
+    return str(read_named_engine(engine) or "")
+
+
 def _of_session(name: str, found: "argparse.Namespace") -> int:
+    if name == "jobs" and found.stop:
+        from teamwright.surfaces.commands.remote_jobs import stop_remote
+
+        return stop_remote(found.engine, found.stop)
+    _look_through(found.engine)
     if name == "cost":
         from teamwright.surfaces.commands import listings as commands
 
@@ -304,5 +320,5 @@ def _of_session(name: str, found: "argparse.Namespace") -> int:
     from teamwright.surfaces.commands import jobs as jobs_command
 
     if name == "jobs":
-        return jobs_command.show_jobs(found.session, as_json=found.json)
+        return jobs_command.show_jobs(found.session, _address_of(found.engine), as_json=found.json)
     return jobs_command.show_why(found.session, found.agent, as_json=found.json)

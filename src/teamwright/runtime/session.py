@@ -43,6 +43,7 @@ class Session:
         self.trouble, self.spent, self.may_bypass = self.supervisor.trouble, plan.spent, plan.may_bypass
         self.first_models = main.plan_models or (main.model, main.model)
         self.home, self.engine = plan.home, plan.engine
+        self.left_at_work = ""  # agents on workers that go on without it, once it has ended
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
@@ -135,6 +136,9 @@ class Session:
         self._arriving.cancel()
         try:
             with anyio.CancelScope(shield=True):
+                if (remotes := self.services.open_remotes) is not None:
+                    with self.trouble.kept("the end of the session"), anyio.move_on_after(CLOSE_LIMIT):
+                        self.left_at_work = await remotes.left_at_work()
                 with anyio.move_on_after(CLOSE_LIMIT):
                     with self.trouble.kept("the end of the session"):
                         await self.supervisor.stop_all()

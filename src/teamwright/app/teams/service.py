@@ -57,9 +57,7 @@ def open_teamwork(services: "Services") -> Teamwork:
         since=services.since,
         ended_at=services.store.ended_at,
         places=services.places,
-        process=services.process,
-        room=services.teammate_room,
-        hosted=services.hosted_agent,
+        hosting=services.hosting,
         copies=services.copies,
     )
     return Teamwork(deps)

@@ -21,11 +21,11 @@ from teamwright.app.services import Services, lazy
 from teamwright.app.setup import Setup, Store
 from teamwright.app.workspace import Workspace, open_workspace
 from teamwright.core.data.charter import Charter, decode_charter, read_rules
-from teamwright.core.data.code import Author, SavedTree
-from teamwright.core.data.event import AgentStarted, Resumed, TreeSaved
+from teamwright.core.data.code import Author, SavedTree, TreeSaved
+from teamwright.core.data.event import AgentStarted, Resumed
 from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError, UsageError
-from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.ids import SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.policies.budget import Limits
@@ -36,7 +36,7 @@ from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.limits.meter import AgentMeter
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.deps import Base
-from teamwright.runtime.teams.rooms import TeammateRoom
+from teamwright.runtime.teams.rooms import Hosting
 from teamwright.runtime.workers.consulting import Consulting, LeadPoints, Place
 from teamwright.runtime.workers.hosted import Hosted, HostedParts
 from teamwright.runtime.workers.making import JobMaker, moved_words
@@ -47,7 +47,6 @@ from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.tables.bundles import BundleTable
 from teamwright.store.tables.jobs import JobTable
-from teamwright.store.tables.processes import Process
 from teamwright.store.tables.remotes import Remote, RemoteTable
 from teamwright.store.tables.state import StateStore
 
@@ -77,10 +76,6 @@ class HostedServices(Services):
         """Its own agents run beside it."""
 
     @property
-    def process(self) -> Process:
-        return self._ground.process
-
-    @property
     def mode(self) -> Mode:
         return self._charter.mode
 
@@ -89,15 +84,12 @@ class HostedServices(Services):
         """Nobody looks for them here."""
 
     @property
-    def hosted_agent(self) -> AgentId:
-        return self._charter.agent
-
-    @property
-    def teammate_room(self) -> TeammateRoom:
+    def hosting(self) -> Hosting:
         def roster(team: str) -> list[Member]:
             return self.teams.roster.members(team)
 
-        return SharedRoom(self._room, self._table, roster)
+        room = SharedRoom(self._room, self._table, roster)
+        return Hosting(self._charter.agent, self._ground.process, room)
 
     def find_cwd(self, named: str) -> Path | None:
         """Where it stood on another worker, in the clone that is here."""

@@ -5,6 +5,7 @@ Commits are named by their ids, packs by the digest of their bytes: `code/SHA256
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -73,3 +74,10 @@ class Author(Struct, frozen=True):
 
     name: str = "Teamwright"
     email: str = "teamwright@localhost"
+
+
+class TreeSaved(Struct, frozen=True, tag="tree_saved", omit_defaults=True):
+    """An event of an agent on a worker: its files after a call are stored, for whoever goes on elsewhere."""
+
+    saved: SavedTree
+    durable: ClassVar[bool] = True

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeGuard
 
 from msgspec import Struct
 
-from teamwright.core.data.code import SavedTree
+from teamwright.core.data.code import TreeSaved
 from teamwright.core.data.job import JobKind
 from teamwright.core.data.letter import Figures, JobStatus
 from teamwright.core.data.message import Content, Delta, Effort, Message, Stop, Usage
@@ -338,13 +338,6 @@ class FilesRestored(Struct, frozen=True, tag="files_restored", omit_defaults=Tru
     removed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     durable: ClassVar[bool] = False
-
-
-class TreeSaved(Struct, frozen=True, tag="tree_saved", omit_defaults=True):
-    """Files of an agent on a worker as they were after a call: whoever goes on elsewhere has them."""
-
-    saved: SavedTree
-    durable: ClassVar[bool] = True
 
 
 Durable = (

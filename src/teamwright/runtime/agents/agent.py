@@ -51,6 +51,8 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 
 class Agent:
     plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
+    moved: str = ""  # what it is told before its next request, where it goes on on another machine
+    leaving: bool = False  # this process hands it over: no call is begun any more
 
     def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
@@ -63,8 +65,6 @@ class Agent:
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: ResourcesPort | None = None
-        self.moved = ""  # what it is told before its next request, where it goes on on another machine
-        self.leaving = False  # this process hands it over: no call is begun any more
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off

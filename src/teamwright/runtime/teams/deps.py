@@ -18,10 +18,9 @@ from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.permissions.call_facts import FactReader
 from teamwright.runtime.services import Services
-from teamwright.runtime.teams.rooms import TeammateRoom
+from teamwright.runtime.teams.rooms import Hosting
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits
-from teamwright.store.tables.processes import Process
 from teamwright.store.tables.state import StateStore
 
 Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # argv and environment
@@ -92,6 +91,4 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
     places: TeammatePlaces | None = None  # None: in this process
     copies: Path | None = None  # where JSON copies are for people, if not in `home`: of a session in an engine
-    hosted: AgentId | None = None  # the agent that a worker runs
-    room: TeammateRoom | None = None  # of the teammate that this worker runs
-    process: Process | None = None  # a worker's: it is registered, and told when there is something to look at
+    hosting: Hosting | None = None  # on a worker

@@ -1,8 +1,12 @@
-"""Port of a teammate's files on a worker."""
+"""What teams need to know of the worker that runs a teammate: which agent it is, and where its files are."""
 
 from typing import Protocol
 
+from msgspec import Struct
+
 from teamwright.core.data.team import Member
+from teamwright.core.ids import AgentId
+from teamwright.store.tables.processes import Process
 
 
 class TeammateRoom(Protocol):
@@ -11,3 +15,11 @@ class TeammateRoom(Protocol):
     async def begin_turn(self, member: Member) -> None: ...
 
     async def end_turn(self, member: Member) -> None: ...
+
+
+class Hosting(Struct, frozen=True):
+    """One agent on a worker, whose process is registered and told when there is something to look at."""
+
+    agent: AgentId
+    process: Process
+    room: TeammateRoom

@@ -26,6 +26,7 @@ from teamwright.runtime.teams.lead_mail import LeadMail
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
 from teamwright.runtime.teams.open_work import OpenWork, ask_lead, find_open
+from teamwright.runtime.teams.recalling import recall
 from teamwright.runtime.teams.remote.copies import FarCopies
 from teamwright.runtime.teams.remote.events import RemoteEvents
 from teamwright.runtime.teams.remote.permission_relay import PermissionResponder
@@ -57,7 +58,7 @@ class Teamwork:
     """Also the `TeammateControl` of its parts: bells, requests and tasks are made before the teammates they reach."""
 
     def __init__(self, deps: TeamDeps) -> None:
-        services, home = deps.services, deps.home
+        services, home, at = deps.services, deps.home, deps.hosting
         agents, supervisor = services.agents, services.supervisor
         self._deps, self._services, self.supervisor, self._asked = deps, services, supervisor, False
         self._hooks = TeamHooks(services.points)
@@ -68,8 +69,8 @@ class Teamwork:
         self._copies = deps.copies or home.root
         mirror = TeamMirror(self._copies, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
-        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, deps.process)
-        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, deps.hosted)
+        self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, at and at.process)
+        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, at and at.agent)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
         self.board = self._open_board()
         parts = TeammateDeps(
@@ -85,7 +86,7 @@ class Teamwork:
             hooks=self._hooks,
             log=agents.log,
             remotes=lambda: services.remotes,
-            room=deps.room,
+            room=at and at.room,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
         self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
@@ -225,23 +226,7 @@ class Teamwork:
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""
-        lines = self.roster.describe(agent)
-        listing = await self.board.listing(agent)
-        mine = self.roster.member_of(agent)
-        name = mine.name if mine else ""
-        for task in listing.tasks:
-            if task.status != "completed" and (task.agent in (agent, None) or name == "team-lead" or not mine):
-                owner = f", {task.owner}'s" if task.owner else ""
-                lines.append(f"Task #{task.id} ({task.status}{owner}): {task.subject}")
-        if mine:
-            lines += await self._open_requests(agent)
-        return lines[:60]
-
-    async def _open_requests(self, agent: AgentId) -> list[str]:
-        table = self.tables.requests
-        waits = [f"Waits for your answer: {r.kind} request {r.id}" for r in await table.open_for(agent)]
-        asked = [f"You wait for the answer to your {r.kind} request {r.id}" for r in await table.asked_by(agent)]
-        return [*waits, *asked]
+        return await recall(self.roster, self.board, self.tables.requests, agent)
 
     # --- the start and the end of this process
 
@@ -320,7 +305,8 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
-            await self.mail.tell_of_failures(team)
+            if self._deps.copies is not None:  # on an engine: of what workers noticed
+                await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()

@@ -55,6 +55,7 @@ class Hosted:
         self._teammate: Teammate | None = None
         self._stopping, self._began = False, now_ms()
         self.fate: Fate = "ended"
+        self._over = False  # its end is stored
         self.began = False  # the store knows that it works here
         self.words = ""  # how it ended, for the person at the worker
 
@@ -152,9 +153,10 @@ class Hosted:
         back = await self._parts.room.back()
         figures = Figures(agent.history.usage.total, agent.history.tool_uses, now_ms() - self._parts.remote.begun)
         summary = f"{self._title} {_WORDS[status]}{f': {error}' if error else ''}"
-        self.words = _WORDS[status]
+        self.words, self._over = _WORDS[status], True
         done = await self._table.ended(self.id, status, JobResult(said, error, summary, figures), write_back(back))
-        return done or status != "completed"
+        self._over = done or status != "completed"
+        return self._over
 
     @property
     def _title(self) -> str:
@@ -178,7 +180,7 @@ class Hosted:
         status: JobStatus = "killed" if self._stopping else "completed"
         self.words = "was stopped" if self._stopping else "has shut down"
         with anyio.CancelScope(shield=True):
-            back = await self._parts.room.back()
+            back, self._over = await self._parts.room.back(), True
             await self._table.ended(self.id, status, JobResult(summary=self.words), write_back(back))
 
     async def _stay(self, teammate: Teammate) -> None:
@@ -208,7 +210,7 @@ class Hosted:
 
     def lose(self) -> None:
         """Somebody else has it: nothing more is begun, nor written."""
-        if self.fate != "lost":
+        if self.fate != "lost" and not self._over:
             self.fate, self.words = "lost", _LOST
             for agent in self._supervisor.agents:
                 agent.abandon(_LOST)

@@ -12,9 +12,9 @@ from msgspec import Struct
 from teamwright.core.data.charter import Charter, encode_charter
 from teamwright.core.data.code import Author, BranchBack, Journey, Landed
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import JobProgressed, Record, Replied, TeamChanged, Warned
+from teamwright.core.data.event import TeamChanged, Warned
 from teamwright.core.data.job import JobResult
-from teamwright.core.data.letter import Figures, Letter, Prompt, Sender
+from teamwright.core.data.letter import Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import TeamwrightError
@@ -28,10 +28,10 @@ from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.jobs.outputs import OutputFile
 from teamwright.runtime.services import Services
 from teamwright.runtime.workers.answering import Answering
+from teamwright.runtime.workers.reading import JobReader
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.db.database import Database
 from teamwright.store.files.paths import SessionFiles
-from teamwright.store.files.transcripts import TranscriptTail
 from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
 from teamwright.store.tables.state import now_ms
@@ -222,7 +222,7 @@ class RemoteAgents:
     async def _follow_job(self, job: Job) -> None:
         agent, output = AgentId(job.id), OutputFile(job.output)
         files = self._agents.files_of(agent)
-        reader = _JobReader(self._services, job, output, files.agent(agent))
+        reader = JobReader(self._services, job, output, files.agent(agent))
         await self._deps.follow(agent, files, reader.read)
 
     async def _conclude(self, job: Job) -> None:
@@ -231,7 +231,7 @@ class RemoteAgents:
         self._ends.pop(agent, None)
         files = self._agents.files_of(agent)
         await self._deps.fetch(agent, files)
-        reader = _JobReader(self._services, job, OutputFile(job.output), files.agent(agent))
+        reader = JobReader(self._services, job, OutputFile(job.output), files.agent(agent))
         reader.read_rest()
         rows = await JobTable(self._deps.database).all(self._deps.session)
         row = next((row for row in rows if row.id == job.id and row.run == job.run), None)
@@ -319,6 +319,17 @@ class RemoteAgents:
         elif (known := self._services.spawner.known.get(row.agent)) is not None:
             self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
 
+    async def left_at_work(self) -> str:
+        """Those that go on without this program, in one line; empty if there are none."""
+        teams = self._services.open_teams
+        mates = {m.agent: m for m in teams.mates()} if teams is not None else {}
+        rows = [row for row in await self.table.all_open() if row.session == self._deps.session or row.agent in mates]
+        working = [row.agent for row in rows if row.agent not in mates or mates[row.agent].state != "idle"]
+        if not working:
+            return ""
+        named = ", ".join(self._deps.url(agent) for agent in working)
+        return f"still at work on workers: {named}; `teamwright jobs --stop ID --engine URL` ends one"
+
     # --- teammates
 
     def follow(self, agent: AgentId) -> None:
@@ -352,34 +363,6 @@ class RemoteAgents:
         if member is not None and member.state != "shutdown":
             why = found.why if found is not None else ""
             await teams.teammates.bury(member, f"{member.name} cannot go on: {why}" if why else "")
-
-
-class _JobReader:
-    """Shows the lines of a job as they come: in its output file, and to those who watch."""
-
-    def __init__(self, services: Services, job: Job, output: OutputFile, path: Path) -> None:
-        self._services, self._job, self._output, self._path = services, job, output, path
-        known = services.bus.agents.get(AgentId(job.id), 0)
-        self._tail = TranscriptTail(path, known)
-        self._calls = self._tokens = 0
-
-    def read(self) -> None:
-        with self._services.supervisor.trouble.kept("what a remote agent does"):
-            self.read_rest()
-
-    def read_rest(self) -> None:
-        if not self._path.is_file():
-            return
-        agent, job = AgentId(self._job.id), self._job
-        for n, line in self._tail.read():
-            self._services.bus.publish(Record(agent, n, line.at, line.event), elsewhere=True)
-            self._output.note(line.event)
-            if isinstance(line.event, Replied):
-                calls = line.event.message.calls
-                self._calls, self._tokens = self._calls + len(calls), self._tokens + line.event.usage.total
-                figures = Figures(self._tokens, self._calls, now_ms() - job.started)
-                progress = JobProgressed(job.id, job.description, figures, calls[-1].name if calls else "")
-                self._services.tell(job.owner, progress)
 
 
 async def _either(database: Database, news: anyio.Event) -> None:

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.code import BranchBack, SavedTree
-from teamwright.core.data.event import TreeSaved
+from teamwright.core.data.code import BranchBack, SavedTree, TreeSaved
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import Member
 from teamwright.core.ports import Keeper, Outcome, ToolContext

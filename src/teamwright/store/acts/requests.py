@@ -103,8 +103,11 @@ class HandleAnswer(Struct, frozen=True):
     id: RequestId
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        """Who agreed to shut down has acted on it once it is gone."""
         found = find_request(db, "requests.id = ?", self.id)
-        return Demand((found.asker,) if found else ())
+        if found is None:
+            return Demand()
+        return Demand((found.answerer if found.kind == "shutdown" else found.asker,))
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
         sql = "UPDATE requests SET handled = 1 WHERE id = ? AND handled = 0 AND answer IS NOT NULL"

@@ -19,6 +19,7 @@ from teamwright.store.files.paths import Home, SessionFiles, home_from, list_ses
 from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
+from teamwright.surfaces.commands.remote_jobs import RemoteJob, read_remotes
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 
@@ -50,15 +51,23 @@ def _show_none(*, as_json: bool) -> int:
     return 0
 
 
-async def _read(home: Home, session: SessionId) -> tuple[list[JobRow], TeamWaits, bool]:
-    """Its jobs, its teams, and whether a process runs it now."""
+class Found(msgspec.Struct, frozen=True):
+    """Of a session: its jobs, its teams, whether a process runs it now, and its agents on workers."""
+
+    rows: list[JobRow]
+    crew: TeamWaits
+    alive: bool
+    remotes: dict[AgentId, RemoteJob] = {}
+
+
+async def _read(home: Home, session: SessionId) -> Found:
     if not home.state.exists():
-        return [], TeamWaits((), (), ()), _lives(home, session)
+        return Found([], TeamWaits((), (), ()), _lives(home, session))
     state = await StateStore.open(home.state)
     try:
         led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # on an engine
         rows, crew = await JobTable(state.database).all(session), await read_crew(home, state, session)
-        return rows, crew, led or _lives(home, session)
+        return Found(rows, crew, led or _lives(home, session), await read_remotes(state))
     finally:
         await state.close()
 
@@ -72,12 +81,14 @@ def _lives(home: Home, session: SessionId) -> bool:
     return False
 
 
-def show_jobs(session: str | None, *, as_json: bool) -> int:
+def show_jobs(session: str | None, engine: str = "", *, as_json: bool) -> int:
+    """`engine`: the address of that whose sessions are listed."""
     home, path = _find(session)
     if path is None:
         return _show_none(as_json=as_json)
-    rows, crew, alive = anyio.run(_read, home, SessionId(path.stem))
-    found = [*(_job(row, alive=alive) for row in rows), *map(_teammate, crew.mates)]
+    read = anyio.run(_read, home, SessionId(path.stem))
+    found = [_job(row, read, engine) for row in read.rows]
+    found += [_teammate(mate, read.remotes.get(mate.member.agent)) for mate in read.crew.mates]
     if as_json:
         print_json(found)
     elif not found:
@@ -89,7 +100,7 @@ def show_jobs(session: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
+def _job(row: JobRow, read: Found, engine: str) -> dict[str, Any]:
     job: dict[str, Any] = {
         "id": row.id,
         "kind": row.kind,
@@ -97,12 +108,17 @@ def _job(row: JobRow, *, alive: bool) -> dict[str, Any]:
         "description": row.description,
         "since": row.ended or row.started,
     }
-    if row.status == "running" and not alive:
+    if row.kind == "remote":
+        remote = read.remotes.get(AgentId(row.id))
+        job |= {"worker": remote.worker if remote else "", "url": f"{engine}/{row.id}" if engine else ""}
+        if remote is not None and remote.waits:
+            job["waiting_for"] = remote.waits
+    elif row.status == "running" and not read.alive:
         job["waiting_for"] = "its process is gone; resume the session to settle it"
     return job
 
 
-def _teammate(mate: Mate) -> dict[str, Any]:
+def _teammate(mate: Mate, remote: RemoteJob | None) -> dict[str, Any]:
     """By the address under which it is written to and stopped."""
     member = mate.member
     job: dict[str, Any] = {
@@ -114,6 +130,10 @@ def _teammate(mate: Mate) -> dict[str, Any]:
     }
     if member.state != "shutdown" and (waits := mate_waits(mate)) is not None:
         job["waiting_for"] = waits[1]
+    if remote is not None:
+        job["worker"] = remote.worker
+        if remote.waits:
+            job["waiting_for"] = remote.waits
     return job
 
 
@@ -135,9 +155,9 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
             raise SessionMissing(f"there is no agent {agent}: there is no session in {Path.cwd()}")
         return _show_none(as_json=as_json)
     id = SessionId(path.stem)
-    rows, crew, alive = anyio.run(_read, home, id)
-    found = _all_waits(path, id, rows, crew, alive=alive)
-    if agent and not (found := _named(agent, found, crew)):
+    read = anyio.run(_read, home, id)
+    found = _all_waits(path, id, read)
+    if agent and not (found := _named(agent, found, read.crew)):
         raise SessionMissing(f"there is no agent {agent} in session {id}")
     if as_json:
         print_json(found)
@@ -151,11 +171,23 @@ def _named(agent: str, found: list[WaitingJob], crew: TeamWaits) -> list[Waiting
     return [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
 
 
-def _all_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> list[WaitingJob]:
+def _all_waits(path: Path, id: SessionId, read: Found) -> list[WaitingJob]:
+    rows, alive, remotes = read.rows, read.alive, read.remotes
     files, latest = SessionFiles(path), {row.id: row for row in rows}
-    found = [_main_waits(path, id, rows, crew, alive=alive)]
-    found += [_mate_waits(mate, rows) for mate in crew.mates]
-    return found + [_agent_waits(files, row, rows, alive=alive) for row in latest.values() if row.kind == "agent"]
+    found = [_main_waits(path, id, rows, read.crew, alive=alive)]
+    found += [_far(_mate_waits(mate, rows), remotes.get(mate.member.agent)) for mate in read.crew.mates]
+    for row in latest.values():
+        if row.kind in ("agent", "remote"):
+            waits = _agent_waits(files, row, rows, alive=alive or row.kind == "remote")
+            found.append(_far(waits, remotes.get(AgentId(row.id))))
+    return found
+
+
+def _far(waits: WaitingJob, remote: RemoteJob | None) -> WaitingJob:
+    """One that no worker has yet waits for that."""
+    if remote is None or not remote.waits:
+        return waits
+    return msgspec.structs.replace(waits, state="waiting", waiting_for=remote.waits)
 
 
 def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, *, alive: bool) -> WaitingJob:

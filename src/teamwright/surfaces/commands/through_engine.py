@@ -20,15 +20,23 @@ if TYPE_CHECKING:
 _PATIENCE = 20.0  # seconds
 
 
-def look_through(named: str | None) -> None:
-    """From here on the home of this program is the copy of that space. Without an engine nothing changes."""
+def read_named_engine(named: str | None) -> "Address | None":
+    """That of the option, else of the environment; None: nobody names one."""
     named = named or os.environ.get("TEAMWRIGHT_ENGINE")
     if not named:
-        return
+        return None
     from teamwright.store.engine.address import read_named  # noqa: PLC0415
+
+    return read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
+
+
+def look_through(named: str | None) -> None:
+    """From here on the home of this program is the copy of that space. Without an engine nothing changes."""
+    address = read_named_engine(named)
+    if address is None:
+        return
     from teamwright.store.files.paths import home_from  # noqa: PLC0415
 
-    address = read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
     root = home_from(os.environ).root
     try:
         copy = anyio.run(_refresh, address, root)

@@ -90,7 +90,14 @@ async def run(headless: Headless, options: Options) -> int:
         group.cancel_scope.cancel()
     if not printer.broken:
         await printer.finish()
+    _tell_left(opened)
     return STATUS[signals[0]] if signals else _status(opened.trouble.error, printer, driver)
+
+
+def _tell_left(session: Session) -> None:
+    """The last line: what goes on without this program."""
+    if session.left_at_work:
+        sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
 
 
 def _open_driver(session: DrivenSession, printer: Printer, options: Options) -> "Driver":

@@ -20,6 +20,7 @@ from teamwright.store.files.paths import Home, home_from, sessions_named
 from teamwright.surfaces.plain import is_terminal
 from teamwright.surfaces.port.doors import is_open
 from teamwright.surfaces.terminal.signals import heed_signals
+from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.leave import Leave
@@ -100,6 +101,8 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
         session.hurry()
     if (leave is None or leave.origin is None) and here.facts.begun:
         sys.stdout.write(f"Resume this session with: teamwright --resume {session.id}\n")
+    if session.left_at_work:
+        sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0
 
 

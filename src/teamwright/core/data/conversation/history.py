@@ -5,6 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
+from teamwright.core.data.code import TreeSaved
 from teamwright.core.data.content.picture import Album
 from teamwright.core.data.conversation.fork import is_fork, placeholders
 from teamwright.core.data.event import (
@@ -24,7 +25,6 @@ from teamwright.core.data.event import (
     Seen,
     ToolEnded,
     ToolStarted,
-    TreeSaved,
     TurnEnded,
     Words,
 )
@@ -107,8 +107,6 @@ class History(Struct, eq=False):
         match event:
             case AgentStarted():
                 self.started, self.cwd = event, event.cwd
-            case Resumed():
-                pass
             case Rendered():
                 self.rendered = event
             case LettersTaken():
@@ -138,11 +136,9 @@ class History(Struct, eq=False):
                 self.heard += [f"(to {event.tool}) No: {event.words}"] if event.words else []
             case ModeChanged():
                 self.mode = event.mode
-            case TreeSaved():
-                pass
             case TurnEnded():
                 self.ended, self.ends = event, self.ends + 1
-            case AgentEnded():
+            case Resumed() | TreeSaved() | AgentEnded():
                 pass
             case _:
                 assert_never(event)

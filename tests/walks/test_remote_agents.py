@@ -1,0 +1,215 @@
+"""Agents on other machines: a worker is killed, stopped or asked to leave, and the work goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine_kit import Engines
+from program import Program, Ran, bash, tool
+from teamwright.store.engine.address import Address
+
+LIMIT = 90.0  # seconds
+LEASE = "4"
+
+
+def until(seen: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + LIMIT
+    while not (found := seen()):
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+    return found
+
+
+class Worker:
+    """`teamwright worker` with a home of its own, as on another machine."""
+
+    def __init__(self, stage: "Stage", name: str, *flags: str, lease: str = LEASE) -> None:
+        self.home, self.out = stage.root / name, stage.root / f"{name}.out"
+        self.home.mkdir(exist_ok=True)
+        env = stage.program.env | {"HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright")}
+        argv = [sys.executable, "-m", "teamwright", "worker", "--join", str(stage.space), "--name", name]
+        with self.out.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*argv, "--allow-bypass", *flags],
+                env=env | {"TEAMWRIGHT_LEASE_SECONDS": lease},
+                cwd=self.home,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self.out.read_text()
+
+    def ready(self) -> "Worker":
+        until(lambda: "joined" in self.said or self.process.poll() is not None, f"not joined: {self.said}")
+        assert self.process.poll() is None, self.said
+        return self
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        os.killpg(self.process.pid, number)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.kill(signal.SIGCONT)
+            self.kill()
+        self.process.wait(LIMIT)
+
+
+class Stage:
+    def __init__(self, root: Path, space: Address) -> None:
+        (root / "lead").mkdir()
+        self.root, self.space, self.program = root, space, Program(root / "lead")
+        self.program.env["TEAMWRIGHT_LEASE_SECONDS"] = LEASE
+        self.workers: list[Worker] = []
+        self.log = root / "log"
+
+    def worker(self, name: str, *flags: str, lease: str = LEASE) -> Worker:
+        self.workers.append(Worker(self, name, *flags, lease=lease))
+        return self.workers[-1].ready()
+
+    def script(self, **scripts: Any) -> list[str]:
+        return self.program.model(scripts)
+
+    def start(self, model: list[str], *flags: str) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:main", "--engine", str(self.space), *model]
+        argv += ["--output-format", "stream-json", "--verbose", *(flags or ("--dangerously-skip-permissions",))]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, "text": True}
+        return subprocess.Popen(argv, cwd=self.program.project, env=self.program.env, **streams)
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().split() if self.log.exists() else []
+
+    def mark(self, word: str, *, then: str = "true") -> dict[str, Any]:
+        return bash(f"echo {word} >> {self.log}; {then}")
+
+    def gate(self, name: str) -> str:
+        return f"while [ ! -e {self.root / name} ]; do sleep 0.02; done"
+
+    def git(self, *args: str) -> str:
+        argv = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *args]
+        return subprocess.check_output(argv, cwd=self.program.project, text=True, timeout=LIMIT)
+
+    def listing(self, *words: str) -> Any:
+        argv = [sys.executable, "-m", "teamwright", *words, "--json", "--engine", str(self.space)]
+        ran = subprocess.run(
+            argv, cwd=self.program.project, env=self.program.env, capture_output=True, timeout=LIMIT, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+
+def ended(process: subprocess.Popen[str]) -> Ran:
+    out, err = process.communicate(timeout=LIMIT)
+    return Ran(process.returncode, out, err)
+
+
+def notices(ran: Ran) -> list[dict[str, Any]]:
+    return [line for line in ran.lines if line.get("subtype") == "task_notification"]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    found = Stage(tmp_path, Engines.get().new_space())
+    (found.program.project / "file").write_text("hello\n")
+    for args in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):
+        found.git(*args)
+    yield found
+    for worker in found.workers:
+        worker.stop()
+
+
+def away(script: str, **more: Any) -> dict[str, Any]:
+    asked = {"description": f"play {script}", "prompt": f"SCRIPT:{script}", "isolation": "remote"}
+    return tool("Agent", **asked | {"subagent_type": "general-purpose"} | more)
+
+
+@pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "R6", "P3")
+def test_an_agent_runs_on_a_worker_and_its_work_comes_back_as_a_branch(stage: Stage) -> None:
+    worker = stage.worker("w1", "--slots", "2", "--label", "zone=b")
+    (known,) = stage.listing("workers")
+    assert (known["name"], known["slots"], known["state"], known["labels"]) == ("w1", 2, "ready", {"zone": "b"})
+    far = [[bash("cat file; echo new > made; git add made; git commit -qm made; pwd")], ["the far report"]]
+    ran = ended(stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far)))
+    assert ran.rc == 0, ran.err
+    started = [line for line in ran.lines if line.get("subtype") == "task_started"]
+    assert [line["task_type"] for line in started] == ["remote_agent"]
+    (told,) = notices(ran)
+    assert told["status"] == "completed"
+    output = Path(told["output_file"]).read_text()
+    assert "hello" in output and str(stage.program.project) not in output and str(worker.home) in output
+    (branch,) = [name for name in stage.git("branch", "--format=%(refname:short)").split() if name != "main"]
+    assert branch.startswith("worktree-") and stage.git("show", f"{branch}:made") == "new\n"
+
+
+@pytest.mark.spec("Z8", "Z9", "Z10")
+def test_a_killed_worker_costs_no_finished_call(stage: Stage) -> None:
+    """A call was under way: its outcome is unknown, and it is not begun again. Files of finished calls are there."""
+    first = stage.worker("w1")
+    far = [
+        [bash("echo kept > made")],
+        [stage.mark("one", then=stage.gate("never"))],
+        [stage.mark("two", then="cat made")],
+        ["both"],
+    ]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far))
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    stage.worker("w2")
+    first.kill()
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "two"], ran.err
+    (told,) = notices(ran)
+    output = Path(told["output_file"]).read_text()
+    assert told["status"] == "completed" and "unknown" in output and "kept" in output
+
+
+@pytest.mark.spec("Z21")
+def test_a_worker_that_leaves_lets_a_call_end_and_hands_over(stage: Stage) -> None:
+    first = stage.worker("w1", lease="120")
+    far = [[stage.mark("one", then=stage.gate("go"))], [stage.mark("two")], ["both"]]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far))
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    stage.worker("w2", lease="120")
+    first.process.send_signal(signal.SIGTERM)
+    until(lambda: {w["name"]: w["state"] for w in stage.listing("workers")}["w1"] == "draining", "it does not leave")
+    (stage.root / "go").touch()
+    assert first.process.wait(LIMIT) == 143 and "handed over" in first.said
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "two"] and len(notices(ran)) == 1
+    assert "unknown" not in Path(notices(ran)[0]["output_file"]).read_text()
+
+
+@pytest.mark.spec("Z19", "Z20", "Z6")
+def test_an_agent_goes_on_without_its_lead_and_is_stopped_from_anywhere(stage: Stage) -> None:
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"]], far=[[stage.mark("one", then="sleep 600")]]))
+    waits = until(lambda: [j for j in stage.listing("jobs") if j.get("waiting_for")], "it is not shown as waiting")
+    assert waits[0]["waiting_for"] == "a worker: none is there" and waits[0]["url"].endswith(waits[0]["id"])
+    worker = stage.worker("w1")
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    process.send_signal(signal.SIGTERM)
+    ran = ended(process)
+    assert waits[0]["url"] in ran.err.splitlines()[-1] and "jobs --stop" in ran.err.splitlines()[-1]
+    (job,) = stage.listing("jobs")
+    assert (job["status"], job["worker"]) == ("running", "w1")
+    argv = [sys.executable, "-m", "teamwright", "jobs", "--stop", job["id"], "--engine", str(stage.space)]
+    subprocess.run(argv, cwd=stage.root, env=stage.program.env, check=True, timeout=LIMIT)
+    (job,) = stage.listing("jobs")
+    assert job["status"] == "killed"
+    until(lambda: "was stopped" in worker.said, "the worker does not say so")
+
+
+@pytest.mark.spec("Z3", "Z23")
+@pytest.mark.parametrize("url", ["nats://tw:hush-hush@127.0.0.1:9/main", "nonsense"])
+def test_a_worker_that_cannot_join_says_so_in_one_sentence(stage: Stage, url: str) -> None:
+    argv = [sys.executable, "-m", "teamwright", "worker", "--join", url]
+    ran = subprocess.run(argv, env=stage.program.env, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert ran.returncode in (1, 2) and len(ran.stderr.strip().splitlines()) == 1 and "hush" not in ran.stderr
