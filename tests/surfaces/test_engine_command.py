@@ -126,7 +126,7 @@ def test_the_status_says_in_words_what_is_not_safe(program: Program, engine: Pat
 
 @pytest.mark.spec("Z23", "Z30")
 def test_each_identity_has_an_address_of_its_own_and_nobody_else_gets_in(program: Program, engine: Path) -> None:
-    added = program.run("engine", "add", "ada", str(engine))
+    added = program.run("engine", "add", "lead", "ada", str(engine))
     assert added.rc == 0 and f"@{engine}/ada.url" in added.out, added.err
     for name in ("lead.url", "ada.url", "users.conf", "engine.json", "server.conf"):
         assert (engine / name).stat().st_mode & 0o777 == 0o600
@@ -135,7 +135,7 @@ def test_each_identity_has_an_address_of_its_own_and_nobody_else_gets_in(program
     nobody = "nats://" + open_address.partition("@")[2]
     ran = program.prompt(["hi"], "--engine", nobody)
     assert ran.rc == 1 and "cannot be reached" in ran.err and not ran.out
-    assert program.run("engine", "add", "ada", str(engine)).rc == 2
+    assert program.run("engine", "add", "lead", "ada", str(engine)).rc == 2
 
 
 @pytest.mark.spec("Z2")

@@ -34,7 +34,7 @@ async def told(walker: Walker, *steps: Any, **scripts: Any) -> list[tuple[str, b
         (call("SendMessage", to="*", message="hello", summary="s"), "no team to broadcast to"),
         (call("SendMessage", to="ada", message={"type": "shutdown_request"}), "there is no team"),
         (call("SendMessage", to="ada", message="hello", summary="s"), "There is no agent 'ada' in this session"),
-        (call("SendMessage", to="bridge:x", message="hello", summary="s"), "not available"),
+        (call("SendMessage", to="bridge:x", message="hello", summary="s"), "this session is in none"),
         (call("TaskStop", task_id="ada@crew"), "ada@crew"),
         (agent("ada", team_name="crew"), "name"),
         (agent("ada", name="ada", team_name="nowhere"), "nowhere"),

@@ -142,11 +142,20 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="keep the sample repository afterwards")
     parser.add_argument("--kill", action="store_true", help="print a run that is killed halfway and resumed")
     parser.add_argument("--plain", action="store_true", help="print the story even in a terminal")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="print a team over an engine and N workers, one of which is killed",
+    )
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
     from teamwright.surfaces.terminal.run import show_guided
 
-    return play(show_guided, fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain)
+    return play(
+        show_guided, fast=found.fast, keep=found.keep, kill=found.kill, plain=found.plain, workers=found.workers
+    )
 
 
 def _acp(parser: "argparse.ArgumentParser", args: list[str]) -> int:

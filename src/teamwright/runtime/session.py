@@ -88,6 +88,8 @@ class Session:
             await self.schedules.open()
             if (left := self.services.left_remote) and (remotes := self.services.remotes) is not None:
                 await remotes.resume(left)
+        if self._plan.engine is not None:  # letters may come from any machine
+            await self.teamwork.wakeups.process()
         self._group.start_soon(self._live)
         if self._plan.tick_seconds is not None:
             from teamwright.runtime.side_questions.proactive import tick  # noqa: PLC0415

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "attach": (
         ("teamwright attach", "to the last session here"),
         ("teamwright attach 3f2a --plain", "without the app"),
+        ("teamwright attach nats://build-1:4222/main/a3f2c1", "an agent on another machine"),
     ),
     "web": (
         ("teamwright web", "print a link and open it"),

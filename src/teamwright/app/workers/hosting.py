@@ -178,6 +178,7 @@ def _hosted(
         moved=moved_words(platform.node(), cwd, past.cwd) if past.cwd and past.progress > _FIRST else "",
         progress=past.progress,
         closed=closed,
+        tell=ground.space.live.tell,
         log=services.log,
     )
     return Hosted(parts)

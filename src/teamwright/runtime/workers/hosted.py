@@ -5,12 +5,15 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import anyio
+import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.event import AgentEnded, Event
+from teamwright.core.data.event import AgentEnded, Event, Streamed
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Figures, JobStatus
+from teamwright.core.data.message import TextDelta
 from teamwright.core.errors import StoreError, TeamwrightError
+from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.agent import Agent, current_agent
 from teamwright.runtime.agents.life import OnceLife, how_ended, live
 from teamwright.runtime.services import Services
@@ -40,6 +43,7 @@ class HostedParts(Struct, frozen=True, kw_only=True):
     moved: str  # what it is told if it goes on here
     progress: int  # lines of its transcript
     closed: Callable[[], Awaitable[None]]
+    tell: Callable[[AgentId, bytes], Awaitable[None]]  # whoever watches, what it is saying
     log: Callable[[str], None]
 
 
@@ -63,6 +67,7 @@ class Hosted:
             async with anyio.create_task_group() as group:
                 self._supervisor.group = group
                 self._services.extensions.open(group)
+                group.start_soon(self._tell)
                 try:
                     await (self._live_in_team() if self._parts.remote.team else self._live_as_job())
                 finally:
@@ -77,6 +82,12 @@ class Hosted:
                 await self._parts.closed()
             self._ended.set()
         return self.fate
+
+    async def _tell(self) -> None:
+        """Its words as they come. The rest is in its transcript, which others follow."""
+        async for record in self._services.bus.watch(deltas=True):
+            if isinstance(record.event, Streamed) and isinstance(record.event.delta, TextDelta):
+                await self._parts.tell(record.agent, msgspec.json.encode(record.event))
 
     async def _close(self) -> None:
         with anyio.move_on_after(CLOSE_LIMIT), self._supervisor.trouble.kept(f"the end of {self.name}"):

@@ -6,6 +6,8 @@ caller is cancelled ends by itself.
 
 import contextlib
 import json
+import logging
+import re
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -25,11 +27,14 @@ PAUSE = 0.2  # seconds before an attempt is repeated
 AWAY = (nats.errors.Error, OSError, TimeoutError)
 NO_STREAM = 10059
 _CONNECT = 5  # seconds
+_TRIES = 5
+_VIOLATION = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
 class Connection:
     def __init__(self, client: Client, address: Address) -> None:
         self.client, self.address = client, address
+        self._refused = set[str]()  # subjects, as the server writes them
         self.renewals = 0  # how often the server was lost and found again: it may be another one since then
 
     @property
@@ -38,18 +43,40 @@ class Connection:
         found = self.client.connected_server_version
         return f"{found.major}.{found.minor}.{found.patch}"
 
+    async def heed(self, error: Exception) -> None:
+        """What the server refuses it says beside: whoever asked only hears nothing."""
+        if found := _VIOLATION.search(str(error)):
+            self._refused.add(found[1].lower())
+
+    def check_rights(self, subject: str) -> None:
+        """Asked when there was no answer. Raises if that was for want of rights."""
+        if subject.lower() in self._refused:
+            raise EngineError(
+                f"The engine at {self.address} refuses: the identity {self.address.user!r} has no right to publish "
+                f"{subject}. A lead needs an address for leads, a worker one for workers."
+            )
+
     async def renewed(self) -> None:
         self.renewals += 1
 
     async def api(self, what: str, stream: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """One call of JetStream's own JSON interface."""
-        subject = f"$JS.API.{what}.{stream}"
-        try:
-            with anyio.fail_after(WAIT * 2):
-                answer = await self.client.request(subject, json.dumps(body or {}).encode(), timeout=WAIT)
-        except AWAY as error:
-            raise self.silent(error) from error
+        answer = await self._ask(f"$JS.API.{what}.{stream}", body or {})
         return json.loads(answer.data)
+
+    async def _ask(self, subject: str, body: Mapping[str, Any]) -> Msg:
+        """Repeated where there are several nodes: they may be about to agree on another leader."""
+        tries = _TRIES if self.address.replicas > 1 else 1
+        while True:
+            tries -= 1
+            try:
+                with anyio.fail_after(WAIT * 2):
+                    return await self.client.request(subject, json.dumps(body).encode(), timeout=WAIT)
+            except AWAY as error:
+                self.check_rights(subject)
+                if not tries:
+                    raise self.silent(error) from error
+                await anyio.sleep(PAUSE)
 
     async def need_stream(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Make it if it is not there; as it is then."""
@@ -72,10 +99,7 @@ class Connection:
 
     async def get(self, stream: str, body: Mapping[str, Any]) -> Msg | None:
         """One stored message; None if there is none."""
-        try:
-            found = await self.client.request(f"$JS.API.DIRECT.GET.{stream}", json.dumps(body).encode(), timeout=WAIT)
-        except AWAY as error:
-            raise self.silent(error) from error
+        found = await self._ask(f"$JS.API.DIRECT.GET.{stream}", body)
         return None if "Status" in (found.headers or {}) else found
 
     async def fetch(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
@@ -123,6 +147,8 @@ async def connect(address: Address, name: str) -> Connection:
 
     async def heed(error: Exception) -> None:
         heard.append(words(error))
+        del heard[:-1]
+        await connection.heed(error)
 
     options: dict[str, Any] = {"tls": _trust(address)} if address.scheme == "tls" else {}
     try:
@@ -156,10 +182,16 @@ async def connect(address: Address, name: str) -> Connection:
 
 def _trust(address: Address) -> ssl.SSLContext:
     """Certificates are verified, by the system's authorities or by the engine's own."""
+    logging.getLogger("asyncio").addFilter(_is_ours)
     try:
         return ssl.create_default_context(cafile=address.authority or None)
     except (OSError, ssl.SSLError) as error:
         raise EngineError(f"The certificates in {address.authority} cannot be read: {error}.") from error
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """The client ends its connections in a way that asyncio complains about, where they are encrypted."""
+    return "eof_received" not in record.getMessage()
 
 
 def _check_version(client: Client, address: Address) -> None:

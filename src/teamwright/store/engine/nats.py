@@ -72,7 +72,8 @@ class NatsLog:
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
         state, config = found["state"], found["config"]
         space = config.get("metadata", {}).get("teamwright.space", "")
-        return Extent(space, state["first_seq"], state["last_seq"], config["num_replicas"])
+        leader = str(found.get("cluster", {}).get("leader", ""))
+        return Extent(space, state["first_seq"], state["last_seq"], config["num_replicas"], leader)
 
     async def _look(self) -> bool:
         """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same."""
@@ -96,6 +97,7 @@ class NatsLog:
                 try:
                     said = await self.connection.publish(self._subject, entry, {"Nats-Msg-Id": id})
                 except AWAY as error:
+                    self.connection.check_rights(self._subject)
                     why = words(error)
                 else:
                     if seq := accepted(said):

@@ -19,9 +19,10 @@ _BATCH = 32  # pieces that are fetched at once
 
 
 class NatsObjects:
-    def __init__(self, connection: Connection, patience: float) -> None:
+    def __init__(self, connection: Connection, patience: float, *, of: str = "") -> None:
+        """`of`: a bucket of its own, for those who have the right to it."""
         self._connection, self._patience = connection, patience
-        self._bucket = f"tw_{connection.address.space}"
+        self._bucket = f"tw_{connection.address.space}{of and f'_{of}'}"
 
     async def prepare(self) -> None:
         config = {
@@ -101,6 +102,7 @@ class NatsObjects:
                 try:
                     said = await self._connection.publish(subject, data, headers)
                 except AWAY as error:
+                    self._connection.check_rights(subject)
                     why = words(error)
                 else:
                     if accepted(said):

@@ -33,6 +33,7 @@ class Extent(Struct, frozen=True):
     first: int
     last: int  # 0: it is empty
     replicas: int  # nodes that keep it
+    server: str = ""  # the name of the one that leads
 
 
 class Log(Protocol):

@@ -23,6 +23,7 @@ from teamwright.store.db.database import Database
 from teamwright.store.engine.address import Address
 from teamwright.store.engine.known import check_known
 from teamwright.store.engine.lines import Lines, Place
+from teamwright.store.engine.live import Live
 from teamwright.store.engine.nats import NatsLog, open_log
 from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
@@ -48,6 +49,7 @@ class About(Struct, frozen=True):
 
     version: str
     replicas: int
+    server: str  # the name of the one that leads
 
 
 class Space:
@@ -55,6 +57,7 @@ class Space:
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
         self.lines = Lines(log, objects, name, home.run)
         self.transcripts = SharedTranscripts(self.lines, replica.process)
+        self.live = Live(log.connection)
         self._log = log
         self._ready, self._ending = anyio.Event(), anyio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -94,7 +97,8 @@ class Space:
             await self._log.close()
 
     async def about(self) -> About:
-        return About(self._log.connection.version, (await self._log.extent()).replicas)
+        extent = await self._log.extent()
+        return About(self._log.connection.version, extent.replicas, extent.server)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
@@ -136,6 +140,25 @@ def is_held(lock: Path) -> bool:
     return mine is None
 
 
+async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
+    """A bucket of its own, which workers only read: whoever begins with a snapshot believes it."""
+    found = NatsObjects(log.connection, patience, of="lead")
+    await found.prepare()
+    return found
+
+
+async def make_space(address: Address) -> None:
+    """Its streams, if they are not there: workers cannot make them. Raises EngineError."""
+    log = await open_log(address, "lead", address.user, patience=_END)
+    try:
+        objects = NatsObjects(log.connection, _END)
+        await objects.prepare()
+        await _snapshots(log, _END)
+        await Lines(log, objects, address.user, Path()).prepare()
+    finally:
+        await log.close()
+
+
 def _append(path: Path, data: bytes) -> None:
     make_dir(path.parent)
     fd = create_file(path, os.O_WRONLY | os.O_APPEND)
@@ -154,7 +177,8 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         await anyio.to_thread.run_sync(check_known, engines, str(address), log.space)
         objects = NatsObjects(log.connection, how.patience)
         await objects.prepare()
-        replica = await open_replica(engines, log, objects, lease=how.lease, joins=how.joins)
+        snapshots = await _snapshots(log, how.patience)
+        replica = await open_replica(engines, log, snapshots, lease=how.lease, joins=how.joins)
         home = Home(engines / log.space)
         await anyio.to_thread.run_sync(make_dir, home.run)
         space = Space(log, objects, replica, name, home)

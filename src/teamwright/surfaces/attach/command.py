@@ -14,6 +14,7 @@ from teamwright.core.ids import SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.store.files.paths import Home, home_from, is_session_id, list_sessions
 from teamwright.surfaces.attach.lines import HELP, ToldLine, describe, typed
+from teamwright.surfaces.attach.remote import attach_agent, find_agent, is_url
 from teamwright.surfaces.plain import is_terminal, wants_colours
 from teamwright.surfaces.port.doors import knock, open_doors
 from teamwright.surfaces.stdin import read_lines
@@ -22,10 +23,16 @@ from teamwright.surfaces.stdin import read_lines
 def run_attach(parser: ArgumentParser, args: Sequence[str], show_app: Callable[[SessionId], Awaitable[int]]) -> int:
     """`show_app` is for people at a terminal."""
     parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help="session id or its beginning (default: the last one here)"
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help="session id or its beginning, or the URL of an agent in an engine (default: the last one here)",
     )
     parser.add_argument("--plain", action="store_true", help="print lines instead of opening the app")
+    parser.add_argument("--engine", metavar="URL", help="with the URL of an agent: whose user and password are used")
     found = parser.parse_args(args)
+    if is_url(found.session):
+        return anyio.run(attach_agent, *find_agent(found.session, found.engine), found.json)
     home = home_from(os.environ)
     session = find_session(home, found.session, Path.cwd())
     if found.json or found.plain or not is_terminal():

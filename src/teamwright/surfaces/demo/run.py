@@ -17,7 +17,9 @@ from teamwright.surfaces.demo.stage import DemoPlan, Stage
 from teamwright.surfaces.plain import is_terminal, wants_colours
 
 
-def play(show_app: ShowApp, *, fast: bool, keep: bool, kill: bool = False, plain: bool = False) -> int:
+def play(
+    show_app: ShowApp, *, fast: bool, keep: bool, kill: bool = False, plain: bool = False, workers: int = 0
+) -> int:
     """0 if everything is as it should be at the end. In a terminal it is played in the app, unless it is `plain`."""
     if shutil.which("git") is None:
         raise UsageError("the demo needs git, and it is not installed")
@@ -27,6 +29,11 @@ def play(show_app: ShowApp, *, fast: bool, keep: bool, kill: bool = False, plain
     screen = Screen(sys.stdout, colours=colours)
     try:
         make_shop(plan.shop)
+        if workers:
+            from teamwright.surfaces.demo.workers import play_with_workers  # noqa: PLC0415 -- likewise
+
+            _introduce(screen, plan)
+            return play_with_workers(root, plan.shop, screen, workers)
         if not plain and not kill and is_terminal():
             return _play_live(plan, screen, show_app)
         _introduce(screen, plan)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.requests import TeamRequests
     from teamwright.runtime.teams.service import Teamwork
 
-ELSEWHERE = "uds:"  # how addresses of other sessions begin
+ELSEWHERE = ("uds:", "bridge:")  # how addresses of other sessions begin: of this machine, of an engine's space
 _NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."
 
 
@@ -121,8 +121,6 @@ class SendMessage:
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(SendArgs, args)
-        if asked.to.startswith("bridge:"):
-            raise ToolError("bridge: addresses (sessions on other hosts) are not available. Tell the person instead.")
         if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
         work = services_of(ctx).teams
@@ -174,18 +172,24 @@ class SendMessage:
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
 
     async def _to_session(self, asked: SendArgs, ctx: ToolContext) -> Outcome:
-        """The main agent of another session of this machine, by `uds:SESSION_ID`; the gate has asked about it."""
+        """The main agent of another session, by `uds:ID` or `bridge:ID`; the gate has asked about it."""
+        services = services_of(ctx)
+        kind, _, session = asked.to.partition(":")
+        if kind == "bridge" and services.remotes is None:
+            raise ToolError(
+                "bridge: addresses reach sessions on other machines through an engine, and this session is in none. "
+                "Tell the person instead."
+            )
         if not isinstance(asked.message, str):
             raise ToolError("To another session only text can be sent.")
-        services = services_of(ctx)
         work = services.teams
         text = _text(asked, work)
         me = services.supervisor.agent(ctx.agent)
         assert me is not None
-        sender = Sender("agent", f"uds:{work.roster.session}", me.id)
+        sender = Sender("agent", f"{kind}:{work.roster.session}", me.id)
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
         letter = Letter(id, AgentId(""), sender, text)
-        living = await unbroken(work.mail.post_to_session(asked.to.removeprefix("uds:"), letter))
+        living = await unbroken(work.mail.post_to_session(session, letter))
         words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
         return said(words, {"success": True, "message": words})
 

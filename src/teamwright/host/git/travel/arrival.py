@@ -12,8 +12,8 @@ from teamwright.core.text import shown
 from teamwright.host.git.create import taken_branches
 from teamwright.host.git.record import PLACE, Worktree, WorktreeRecord, alone, branch_of, registered, write_record
 from teamwright.host.git.run import Checkout, locate
-from teamwright.host.git.travel.bundle import take_bundle
-from teamwright.host.git.travel.names import flat_name
+from teamwright.host.git.travel.bundle import is_whole, take_bundle
+from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Objects, draft, get_code
 from teamwright.host.git.travel.repo import Repo, check_commits, theirs
 from teamwright.host.git.worktree import branch_state
@@ -34,6 +34,7 @@ async def land(repo: Path, sender: Sender, back: BranchBack, objects: Objects, *
     """The work as `worktree-NAME`, with a number behind if that name is taken by other work; branches that the agent
     made are `worktree-NAME+BRANCH`. The same agent again: its branch is brought up to date."""
     check_commits(back.base, *back.refs.values())
+    check_agent(sender.agent)
     if "" not in back.refs:
         raise ToolError("What came back names no commit.")
     place = await locate(repo)
@@ -42,11 +43,12 @@ async def land(repo: Path, sender: Sender, back: BranchBack, objects: Objects, *
         raise ToolError(
             f"The work of {shown(sender.name, 100)} began at {back.base[:12]}, which this repository does not have."
         )
-    if back.object and not await git.has(*back.refs.values()):
+    tips = [*back.refs.values()]
+    if back.object and not await is_whole(git, tips, [back.base]):
         async with draft(scratch) as path:
             await get_code(objects, back.object, path)
             await take_bundle(git, path)
-    if not await git.has(*back.refs.values()):
+    if not await git.has(*tips) or not await is_whole(git, tips, [back.base]):
         raise ToolError(f"The work of {shown(sender.name, 100)} is not whole in the engine.")
     async with alone(place.common):
         named = await _choose(git, place, sender, back)
@@ -62,7 +64,7 @@ async def _choose(git: Repo, place: Checkout, sender: Sender, back: BranchBack) 
     out = {branch for path, _ in [*registered(place.common), (place.top, None)] if (branch := _checked_out(path))}
     for number in range(1, _MOST_NAMES):
         own = first if number == 1 else f"{first}-{number}"
-        named = {_with_branch(own, name): commit for name, commit in back.refs.items()}
+        named = _named(own, back.refs)
         if all(_is_free(branch_of(name), ours, heads, used, out) for name in named):
             return named
     raise ToolError(f"Every name from {branch_of(first)} on is taken here. Remove some of these branches.")
@@ -74,8 +76,16 @@ def _is_free(branch: str, ours: Mapping[str, str], heads: Mapping[str, str], use
     return branch.casefold() not in used
 
 
-def _with_branch(own: str, branch: str) -> str:
-    return f"{own}+{flat_name(branch, 'branch')}" if branch else own
+def _named(own: str, refs: Mapping[str, str]) -> dict[str, str]:
+    """Its own name first; those of other branches behind it, each once."""
+    found = {own: refs[""]}
+    for branch, commit in refs.items():
+        if branch:
+            name, number = f"{own}+{flat_name(branch, 'branch')}", 1
+            while (again := name if number == 1 else f"{name}-{number}") in found:
+                number += 1
+            found[again] = commit
+    return found
 
 
 def _checked_out(tree: Path) -> str:

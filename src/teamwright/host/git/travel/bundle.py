@@ -30,11 +30,8 @@ class Header(Struct, frozen=True):
 
 
 async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[str], path: Path) -> int:
-    """Commits `refs`, by the names that they get in it, without what `without` brings. 0: there is nothing to send."""
+    """Commits `refs`, by the names that they get in it, without what `without` brings; at least one must be left."""
     tips = list(dict.fromkeys(refs.values()))
-    told = await repo.text("rev-list", "--count", "--stdin", input=_wanted(tips, without), limit=LONG)
-    if int(told) == 0:
-        return 0
     header = _header(refs, without).encode("utf-8", "surrogateescape")
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -76,11 +73,15 @@ async def take_bundle(repo: Repo, path: Path, *, most: int = MOST_BYTES) -> Head
         raise ToolError(f"The bundle was refused: {ran.complaint}")
     if not await repo.has(*header.tips):
         raise ToolError("The bundle does not hold the commits that it names.")
-    wanted = _wanted(header.tips, header.prerequisites)
-    ran = await repo.run("rev-list", "--objects", "--quiet", "--stdin", input=wanted, limit=LONG)
-    if ran.status:
-        raise ToolError(f"The bundle is not whole: {ran.complaint}")
+    if not await is_whole(repo, header.tips, header.prerequisites):
+        raise ToolError("The bundle is not whole: it lacks objects that its commits lead to.")
     return header
+
+
+async def is_whole(repo: Repo, tips: Sequence[str], besides: Sequence[str]) -> bool:
+    """Is everything here that these commits lead to, but for what others do that are known to be whole?"""
+    wanted = _wanted(tips, besides)
+    return (await repo.run("rev-list", "--objects", "--quiet", "--stdin", input=wanted, limit=LONG)).status == 0
 
 
 def read_header(path: Path) -> Header:

@@ -86,8 +86,7 @@ async def _had(repo: Repo, head: str, parcels: Sequence[Parcel]) -> list[str]:
     """Of what the engine has, those commits that are in the history here; the rest would only be of no use."""
     tips = [parcel.tip for parcel in reversed(parcels)][:_MOST_TIPS]
     check_commits(*tips)
-    told = await repo.text("cat-file", "--batch-check", input="".join(f"{tip}\n" for tip in tips).encode())
-    here = [line.split()[0] for line in told.splitlines() if line.split()[1:2] == ["commit"]]
+    here = await repo.commits_of(tips)
     if not here:
         return []
     outside = (await repo.text("rev-list", *here, "--not", head, limit=LONG)).split()

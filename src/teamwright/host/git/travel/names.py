@@ -3,7 +3,16 @@
 import re
 
 from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
 from teamwright.host.git.create import check_name
+
+_AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_agent(id: str) -> None:
+    """It becomes part of paths and of refs."""
+    if not _AGENT.fullmatch(id):
+        raise ToolError(f"`{shown(id, 80)}` is not the id of an agent.")
 
 
 def flat_name(name: str, otherwise: str) -> str:

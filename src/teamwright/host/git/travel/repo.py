@@ -4,8 +4,7 @@ In one of ours (a cache, an agent's clone) nothing counts but what we say: an ag
 of its clone, and a person's own filters would make bytes of the files that are nowhere else.
 """
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +63,12 @@ class Repo(Struct, frozen=True):
 
     async def has(self, *commits: str) -> bool:
         """All of these commits?"""
-        told = await self.text("cat-file", "--batch-check", input=_lines(commits))
-        return all(line.split()[1:2] == ["commit"] for line in told.splitlines())
+        return len(await self.commits_of(commits)) == len(commits)
+
+    async def commits_of(self, names: Sequence[str]) -> list[str]:
+        """Those of them that are commits which are here."""
+        told = await self.text("cat-file", "--batch-check", input="".join(f"{name}\n" for name in names).encode())
+        return [line.split()[0] for line in told.splitlines() if line.split()[1:2] == ["commit"]]
 
     async def commit(self, name: str) -> str:
         """The commit that a name means; empty if it means none."""
@@ -99,7 +102,3 @@ def check_commits(*commits: str) -> None:
     for commit in commits:
         if not COMMIT.fullmatch(commit):
             raise ToolError(f"`{shown(commit, 80)}` is not the name of a commit.")
-
-
-def _lines(words: tuple[str, ...]) -> bytes:
-    return os.fsencode("".join(f"{word}\n" for word in words))

@@ -7,7 +7,7 @@ from typing import Protocol
 from teamwright.core.data.code import COMMIT, SavedTree
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.travel.bundle import take_bundle
+from teamwright.host.git.travel.bundle import is_whole, take_bundle
 from teamwright.host.git.travel.objects import Objects, draft, get_code
 from teamwright.host.git.travel.repo import LONG, Repo, check_commits
 
@@ -31,8 +31,10 @@ async def restore(repo: Repo, place: Place, saved: Sequence[SavedTree], ref: str
                 await get_code(place.objects, tree.object, path)
                 await take_bundle(repo, path)
     last = saved[-1]
-    check_commits(last.commit, *last.refs.values())
-    if not await repo.has(last.commit, *last.refs.values()):
+    tips = [last.commit, *last.refs.values()]
+    check_commits(*tips)
+    base = await repo.commit("HEAD")
+    if not await repo.has(*tips) or not await is_whole(repo, tips, [base]):
         raise ToolError("The saved tree of the agent is not whole in the engine, so nobody can go on with it.")
     await _set_refs(repo, last, ref)
     await repo.text("read-tree", "--reset", "-u", last.commit, limit=LONG)

@@ -3,7 +3,6 @@
 Objects of the cache are shared with other agents, and nothing else is.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.data.code import Author, BranchBack, SavedTree
-from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.record import branch_of
 from teamwright.host.git.travel.bundle import write_bundle
 from teamwright.host.git.travel.cache import Cache, init
-from teamwright.host.git.travel.names import flat_name
+from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed
 from teamwright.host.git.travel.restoring import restore
@@ -27,7 +25,6 @@ from teamwright.osfiles.trees import remove_tree
 SAVED = "refs/teamwright/saved"
 _WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
 _LFS = b"filter=lfs"
-_AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Site(Struct, frozen=True):
@@ -71,8 +68,6 @@ class Room:
 
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
-        if not _AGENT.fullmatch(origin.agent):
-            raise ToolError(f"`{shown(origin.agent, 80)}` is not the id of an agent.")
         await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
         await anyio.to_thread.run_sync(_make_anew, self.path)
         await init(self._repo, origin.base, f"--initial-branch={self.branch}")
@@ -87,7 +82,7 @@ class Room:
             self._tree = await self._repo.tree(saved[-1].commit)
         else:
             await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
-        await self._index.seed(self.path / ".git" / "index")
+        await self._index.seed(self.path / ".git" / "index", None if saved else origin.base)
         self.notes = await self._look()
 
     async def _look(self) -> tuple[str, ...]:
@@ -112,23 +107,34 @@ class Room:
         before = (last.head, dict(last.refs)) if last else self._start
         if (looked.tree, heads.head, heads.refs) == (self._tree or await self._base_tree(), *before):
             return None
+        new = {path: why for path, why in looked.skipped.items() if path not in self._told}
+        self._told |= new.keys()
+        saved = await self._store(heads, looked.tree, in_words(new))
+        self._last, self._tree, self._count = saved, looked.tree, self._count + 1
+        return saved
+
+    async def _store(self, heads: Heads, tree: str, notes: tuple[str, ...]) -> SavedTree:
+        """In the engine, on top of what is there of this agent."""
+        last = self._last
+        if (
+            last
+            and tree == self._tree
+            and {heads.commit, *heads.refs.values()} <= {self._origin.base, *last.refs.values()}
+        ):
+            return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # names have changed, and no more
         whole = last is None or self._count % _WHOLE == 0
         parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
-        commit = await self._commit(looked.tree, parents, "saved")
+        commit = await self._commit(tree, parents, "saved")
         await self._repo.text("update-ref", SAVED, commit)
         without = [self._origin.base]
         if last is not None and not whole:
             without = await self._still_here([*without, last.commit, *last.refs.values()])
         object = await self._put({SAVED: commit} | heads.refs, without)
-        new = {path: why for path, why in looked.skipped.items() if path not in self._told}
-        self._told |= new.keys()
-        saved = SavedTree(commit, heads.head, heads.refs, object, whole, in_words(new))
-        self._last, self._tree, self._count = saved, looked.tree, self._count + 1
-        return saved
+        return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
 
     async def _still_here(self, commits: Sequence[str]) -> list[str]:
         """Of a branch that the agent deleted its `git gc` may have left nothing."""
-        return [commit for commit in dict.fromkeys(commits) if await self._repo.has(commit)]
+        return await self._repo.commits_of(list(dict.fromkeys(commits)))
 
     @property
     def _start(self) -> tuple[str, dict[str, str]]:
@@ -156,7 +162,8 @@ class Room:
             return None
         await self._repo.text("update-ref", "refs/teamwright/back", tip)
         named = {f"refs/heads/{name or 'tip'}": commit for name, commit in refs.items()}
-        back = BranchBack(base, refs, await self._put(named, [base]), loose)
+        object = await self._put(named, [base]) if refs != {"": base} else ""
+        back = BranchBack(base, refs, object, loose)
         self._back = now
         return back
 
@@ -195,13 +202,14 @@ class Room:
 
     async def _put(self, refs: Mapping[str, str], without: list[str]) -> str:
         async with draft(self._site.folder / "tmp") as path:
-            size = await write_bundle(self._repo, refs, without, path)
-            return await put_code(self._site.objects, path) if size else ""
+            await write_bundle(self._repo, refs, without, path)
+            return await put_code(self._site.objects, path)
 
 
 async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ()) -> Room:
     """A clone at the base; or as the last saved tree was, if there are such. What was there before is removed."""
     check_commits(origin.base)
+    check_agent(origin.agent)
     room = Room(site, origin)
     try:
         await room.make(saved)

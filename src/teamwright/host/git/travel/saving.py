@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 from msgspec import Struct
 
@@ -34,9 +35,11 @@ class TreeIndex:
         self._extra = {"GIT_INDEX_FILE": str(self._path)}
         self._head: str | None = None
 
-    async def seed(self, index: Path) -> None:
-        """With what git knows of files that it has just written; an agent's own index might hide some."""
+    async def seed(self, index: Path, head: str | None) -> None:
+        """With what git knows of files that it has just written; an agent's own index might hide some. `head`: the
+        tree is as this commit is."""
         await anyio.to_thread.run_sync(shutil.copyfile, index, self._path)
+        self._head = head
 
     async def write(self, head: str, only: Path | None = None) -> Looked:
         """`head` is the commit that the tree stands on, empty before a first one; `only`: nothing else has changed."""
@@ -44,16 +47,28 @@ class TreeIndex:
             words = ("--reset", head) if head else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
             self._head, only = head, None
-        skipped = await self._add([_name(self._repo.cwd, only)] if only is not None else await self._changed())
+        skipped = await self._add(await self._changed() if only is None else await self._changed_at(only))
         return Looked((await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip(), skipped)
 
     async def _changed(self) -> list[str]:
         """Paths that differ from our index, and those that it does not have; ignored ones are not among them."""
-        repo, extra = self._repo, self._extra
-        await repo.run("update-index", "-q", "--refresh", "--ignore-submodules", extra=extra, limit=LONG)
-        edited = await repo.text("diff-files", "-z", "--name-only", "--ignore-submodules=all", extra=extra, limit=LONG)
-        new = await repo.text("ls-files", "-z", "--others", "--exclude-standard", extra=extra, limit=LONG)
-        return [path for path in (edited + new).split("\0") if path]
+        told = dict[str, str]()
+
+        async def ask(*words: str) -> None:
+            told[words[0]] = await self._repo.text(*words, extra=self._extra, limit=LONG)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+            group.start_soon(ask, "ls-files", "-z", "--others", "--exclude-standard")
+        return [path for path in (told["diff-files"] + told["ls-files"]).split("\0") if path]
+
+    async def _changed_at(self, path: Path) -> list[str]:
+        """The same for one file."""
+        if not path.is_relative_to(self._repo.cwd):
+            return []
+        words = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--", str(path))
+        told = await self._repo.text(*words, extra=self._extra)
+        return [path for path in dict.fromkeys(told.split("\0")) if path]
 
     async def _add(self, paths: Iterable[str]) -> dict[str, str]:
         skipped = await anyio.to_thread.run_sync(_sort_out, self._repo.cwd, list(paths))
@@ -78,10 +93,6 @@ class TreeIndex:
 
 def _fields(paths: list[str]) -> bytes:
     return os.fsencode("\0".join(paths))
-
-
-def _name(top: Path, path: Path) -> str:
-    return os.path.relpath(path, top)
 
 
 def _sort_out(top: Path, paths: list[str]) -> dict[str, str]:
@@ -125,11 +136,15 @@ class Heads(Struct, frozen=True):
 
 
 async def read_heads(repo: Repo) -> Heads:
-    told = await repo.text("for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", "refs/heads/")
-    rows = [line.split(" ", 2) for line in told.splitlines()]
-    refs = {row[2]: row[1] for row in rows if row[0] == "commit"}
+    told = await repo.text("for-each-ref", "--format=%(HEAD)|%(objecttype)|%(objectname)|%(refname)", "refs/heads/")
+    rows = [line.split("|", 3) for line in told.splitlines()]
+    commits = [(name, commit) for _, kind, commit, name in rows if kind == "commit"]
+    refs = dict(commits[:MOST_BRANCHES])
+    for mark, _, commit, name in rows:
+        if mark == "*":
+            return Heads(name, commit, refs)
     ran, commit = await repo.run("symbolic-ref", "--quiet", "HEAD"), await repo.commit("HEAD")
-    return Heads(ran.out.strip() if ran.status == 0 else commit, commit, dict(list(refs.items())[:MOST_BRANCHES]))
+    return Heads(ran.out.strip() if ran.status == 0 else commit, commit, refs)
 
 
 async def has_links(repo: Repo, commit: str) -> bool:

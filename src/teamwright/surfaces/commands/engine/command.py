@@ -1,57 +1,77 @@
 """`teamwright engine`: makes an engine's server, runs it, adds identities, and tells how it is."""
 
-import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from teamwright.surfaces.commands.engine import server
 from teamwright.tools.bounds import visible
 
-ACTIONS = ("init", "run", "add", "status")
+WORDS = {"init": "DIR", "run": "DIR", "add": "lead|worker NAME DIR", "status": ""}
 
 
 def run_engine(parser: ArgumentParser, args: Sequence[str]) -> int:
     add = parser.add_argument
     parser.usage = (
-        "teamwright engine init DIR [--host HOST] [--port PORT] [--space SPACE]\n"
-        "       teamwright engine run DIR\n"
-        "       teamwright engine add NAME DIR\n"
+        "teamwright engine init DIR [--host H[,H,H]] [--port PORT] [--tls] [--space SPACE]\n"
+        "       teamwright engine run DIR [--node N]\n"
+        "       teamwright engine add lead|worker NAME DIR\n"
         "       teamwright engine status [--engine URL] [--json]"
     )
-    add("action", choices=ACTIONS)
-    add("words", nargs="*", metavar="DIR", help="the engine's directory; for add, a name before it")
-    add("--host", default="127.0.0.1", help="init: the address at which other machines reach it (default: 127.0.0.1)")
-    add("--port", type=int, default=4222, help="init: default 4222")
+    add("action", choices=tuple(WORDS))
+    add("words", nargs="*", metavar="DIR", help="the engine's directory; for add, a role and a name before it")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="init: the address at which other machines reach it, or three of them (default: 127.0.0.1)",
+    )
+    add("--port", type=int, default=4222, help="init: default 4222; three nodes also use the port 2000 above it")
+    add("--tls", action="store_true", help="init: encrypt all connections, with certificates of its own")
     add("--space", default="main", help="init: default main")
+    add("--node", type=int, metavar="N", help="run: which of the three this is")
     add("--engine", metavar="URL", help="status: of this engine; @FILE reads the URL")
     found = parser.parse_args(args)
-    wanted = {"init": 1, "run": 1, "add": 2, "status": 0}[found.action]
-    if len(found.words) != wanted:
-        parser.error({0: "status takes no directory", 1: f"{found.action} DIR", 2: "add NAME DIR"}[wanted])
+    if len(found.words) != len(WORDS[found.action].split()):
+        parser.error(f"{found.action} {WORDS[found.action]}".strip())
     if found.action == "status":
         from teamwright.surfaces.commands.engine.status import show_status  # noqa: PLC0415
 
         return show_status(found.engine, as_json=found.json)
     directory = Path(found.words[-1]).expanduser().absolute()
     if found.action == "run":
-        return _run(directory)
+        from teamwright.surfaces.commands.engine.running import run_server  # noqa: PLC0415
+
+        return run_server(directory, found.node)
     if found.action == "init":
-        file = server.make(directory, found.host, found.port, found.space)
-        _say(f"The engine is ready: start it with `teamwright engine run {directory}`.")
+        _init(directory, found)
     else:
-        file = server.add(directory, found.words[0])
-    _say(f"Whoever has {file} leads sessions in it: `teamwright --engine @{file}`.")
+        _tell_identity(server.add(directory, found.words[0], found.words[1]), found.words[0])
+        if len(server.read_plan(directory).hosts) > 1:
+            _say(f"Copy {directory}/users.conf to the other nodes, and send each server a SIGHUP.")
     return 0
 
 
-def _run(directory: Path) -> int:
-    """In the foreground, in place of this program."""
-    server.read_plan(directory)
-    program = server.find_server()
-    sys.stdout.flush()
-    os.execv(program, [program, "-c", str(directory / "server.conf")])  # noqa: S606
+def _init(directory: Path, found: Namespace) -> None:
+    hosts = tuple(found.host.split(","))
+    server.make(directory, hosts, found.port, found.space, tls=found.tls)
+    if len(hosts) == 1:
+        _say(f"The engine is ready: start it with `teamwright engine run {directory}`.")
+    else:
+        _say(f"The engine is ready: copy {directory} to each machine, and start it there with")
+        for node, host in enumerate(hosts, 1):
+            _say(f"  {host}: `teamwright engine run {directory} --node {node}`")
+    for role in ("lead", "worker"):
+        _tell_identity(directory / f"{role}.url", role)
+    if found.tls:
+        _say(f"Each needs {directory / 'ca.pem'} beside it, to know the server by.")
+
+
+def _tell_identity(file: Path, role: str) -> None:
+    if role == "lead":
+        _say(f"Whoever has {file} leads sessions in it: `teamwright --engine @{file}`.")
+    else:
+        _say(f"Whoever has {file} runs agents for them: `teamwright worker --join @{file}`.")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,7 @@
-"""The directory of an engine's server: its configuration, its identities, and the addresses that are given out."""
+"""The directory of an engine's server: its configuration, its identities, and the addresses that are given out.
+
+Paths in it are relative, so that it can be copied to the other nodes as it is.
+"""
 
 import os
 import re
@@ -13,42 +16,90 @@ import msgspec
 
 from teamwright.core.errors import UsageError
 from teamwright.osfiles.private import make_dir, write_file
+from teamwright.surfaces.commands.engine.rights import Role, users_text
 
 OLDEST = (2, 12)
+SERVER = "teamwright"  # how our servers' names begin: they sync each write
+_NODES = (1, 3)
+_ROUTES = 2000  # between the port for clients and the one for other nodes
 _NAME = re.compile(r"[a-z0-9-]{1,32}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]")
+_TLS = 'tls { cert_file: "server.pem", key_file: "server-key.pem", ca_file: "ca.pem"'
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What `engine init` was told; kept as `engine.json`, with the password of each identity."""
+    """What `engine init` was told; kept as `engine.json`, with the role and the password of each identity."""
 
-    host: str
+    hosts: tuple[str, ...]
     port: int
     space: str
-    leads: dict[str, str] = {}
+    tls: bool = False
+    routes: str = ""  # the password of the nodes among themselves
+    people: dict[str, tuple[Role, str]] = {}
 
     def url(self, name: str) -> str:
-        return f"nats://{name}:{self.leads[name]}@{self.host}:{self.port}/{self.space}"
+        places = ",".join(f"{host}:{self.port}" for host in self.hosts)
+        scheme = "tls" if self.tls else "nats"
+        return f"{scheme}://{name}:{self.people[name][1]}@{places}/{self.space}"
+
+    def file(self, node: int, kind: str) -> str:
+        """`server.conf`, or `server-2.conf` where there are several."""
+        return f"server.{kind}" if len(self.hosts) == 1 else f"server-{node}.{kind}"
 
 
-def make(directory: Path, host: str, port: int, space: str) -> Path:
-    """A new one, with one identity; the file of its address."""
+def make(directory: Path, hosts: tuple[str, ...], port: int, space: str, *, tls: bool = False) -> None:
+    """A new one, with an identity for a lead and one for workers."""
     if (directory / "engine.json").exists():
         raise UsageError(f"{directory} is an engine already; `teamwright engine run {directory}` starts it")
-    for what, text, pattern in (("--host", host, _HOST), ("--space", space, _NAME)):
+    for what, text, pattern in (*(("--host", host, _HOST) for host in hosts), ("--space", space, _NAME)):
         if not pattern.fullmatch(text):
             raise UsageError(f"{what} {text!r} cannot be part of an address")
+    if len(hosts) not in _NODES or len(set(hosts)) != len(hosts):
+        raise UsageError("--host names one machine, or three different ones: H,H,H")
+    if not 0 < port < 65536 - _ROUTES:
+        raise UsageError(f"--port {port} is not a port from 1 to {65535 - _ROUTES}")
+    people: dict[str, tuple[Role, str]] = {"lead": ("lead", _password()), "worker": ("worker", _password())}
+    plan = Plan(hosts, port, space, tls, _password(), people)
     make_dir(directory)
-    plan = Plan(host, port, space)
+    if tls:
+        _write_certificates(directory, hosts)
+    for node in range(1, len(hosts) + 1):
+        write_file(directory / plan.file(node, "conf"), _configuration(plan, node).encode())
+    _write(directory, plan, *people)
+
+
+def _write_certificates(directory: Path, hosts: tuple[str, ...]) -> None:
+    from teamwright.surfaces.commands.engine.certificates import make_certificates  # noqa: PLC0415
+
+    made = make_certificates(hosts)
+    for name, data in (("ca.pem", made.authority), ("server.pem", made.server), ("server-key.pem", made.key)):
+        write_file(directory / name, data)
+
+
+def _configuration(plan: Plan, node: int) -> str:
+    host, several = plan.hosts[node - 1], len(plan.hosts) > 1
+    folder = "store" if not several else f"store-{node}"
     text = f"""# Made by `teamwright engine init`.
-listen: "{host}:{port}"
-pid_file: "{directory}/server.pid"
+server_name: "{SERVER}-{node}"
+listen: "{host}:{plan.port}"
+pid_file: "{plan.file(node, "pid")}"
 # An entry is acknowledged once it is on the disk, not before.
-jetstream {{ store_dir: "{directory}/store", sync_interval: always }}
+jetstream {{ store_dir: "{folder}", sync_interval: always }}
 include "users.conf"
 """
-    write_file(directory / "server.conf", text.encode())
-    return add(directory, "lead", plan)
+    if plan.tls:
+        text += f"{_TLS} }}\n"
+    if several:
+        routes = ", ".join(f'"nats-route://node:{plan.routes}@{other}:{plan.port + _ROUTES}"' for other in plan.hosts)
+        text += f"""cluster {{
+  name: "{SERVER}-{plan.space}"
+  listen: "{host}:{plan.port + _ROUTES}"
+  authorization {{ user: "node", password: "{plan.routes}" }}
+  routes: [{routes}]
+{f"  {_TLS}, verify: true }}" if plan.tls else ""}
+}}
+"""
+    return text
 
 
 def read_plan(directory: Path) -> Plan:
@@ -60,43 +111,39 @@ def read_plan(directory: Path) -> Plan:
         raise UsageError(f"{directory / 'engine.json'} cannot be read: {error}") from None
 
 
-def add(directory: Path, name: str, plan: Plan | None = None) -> Path:
-    """A further identity; a server that runs takes it up at once. The file of its address."""
-    plan = plan or read_plan(directory)
+def add(directory: Path, role: str, name: str) -> Path:
+    """A further identity; a server that runs here takes it up at once. The file of its address."""
+    plan = read_plan(directory)
+    if role not in ("lead", "worker"):
+        raise UsageError(f"{role!r} is neither lead nor worker: `teamwright engine add lead|worker NAME DIR`")
     if not _NAME.fullmatch(name):
         raise UsageError(f"a name has at most 32 small letters, digits and hyphens: {name!r}")
-    if name in plan.leads:
+    if name in plan.people:
         raise UsageError(f"there is an identity {name} already: its address is in {directory / name}.url")
-    plan = msgspec.structs.replace(plan, leads=plan.leads | {name: secrets.token_urlsafe(24)})
-    file = directory / f"{name}.url"
-    write_file(directory / "users.conf", _users(plan).encode())
-    write_file(directory / "engine.json", msgspec.json.encode(plan))
-    write_file(file, f"{plan.url(name)}\n".encode())
+    new: dict[str, tuple[Role, str]] = {name: ("lead" if role == "lead" else "worker", _password())}
+    _write(directory, msgspec.structs.replace(plan, people=plan.people | new), name)
     _reload(directory)
-    return file
+    return directory / f"{name}.url"
 
 
-def _users(plan: Plan) -> str:
-    """Each may write under its own name alone, and nobody what only the server pushes."""
-    space = plan.space
-    users: list[str] = []
-    for name, password in plan.leads.items():
-        own = [f"tw.{space}.log.lead.{name}", f"tw.{space}.lines.lead.{name}.>", f"$O.tw_{space}.>", "$JS.API.>"]
-        heard = ["_INBOX.>", f"tw.{space}.out.>"]
-        rights = f"{{ publish: {_listed(own)}, subscribe: {_listed(heard)} }}"
-        users.append(f'  {{ user: "{name}", password: "{password}", permissions: {rights} }}')
-    return "authorization { users: [\n" + "\n".join(users) + "\n] }\n"
+def _write(directory: Path, plan: Plan, *names: str) -> None:
+    """The addresses of these, and all identities for the server."""
+    write_file(directory / "users.conf", users_text(plan.space, plan.people).encode())
+    write_file(directory / "engine.json", msgspec.json.encode(plan))
+    for name in names:
+        write_file(directory / f"{name}.url", f"{plan.url(name)}\n".encode())
 
 
-def _listed(subjects: list[str]) -> str:
-    return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"
+def _password() -> str:
+    return secrets.token_urlsafe(24)
 
 
 def _reload(directory: Path) -> None:
-    try:
-        os.kill(int((directory / "server.pid").read_text()), signal.SIGHUP)
-    except (OSError, ValueError):
-        return  # it does not run
+    for file in directory.glob("server*.pid"):
+        try:
+            os.kill(int(file.read_text()), signal.SIGHUP)
+        except (OSError, ValueError):
+            continue  # it does not run
 
 
 def find_server() -> str:

@@ -10,11 +10,12 @@ import anyio
 from teamwright.core.errors import UsageError
 from teamwright.store.engine.address import Address, read_named
 from teamwright.store.files.paths import home_from
+from teamwright.surfaces.commands.engine.server import SERVER
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
-    from teamwright.store.engine.space import Space
+    from teamwright.store.engine.space import About, Space
 
 _PATIENCE = 20.0  # seconds
 _FAR = 1000  # entries
@@ -94,17 +95,19 @@ async def _describe(space: "Space") -> dict[str, Any]:
         "snapshot": cursor.snapshot or None,
         "refused": await space.replica.read(read_refused),
         "processes": processes,
-        "unsafe": _unsafe(space.address, about.replicas, processes),
+        "unsafe": _unsafe(space.address, about, processes),
     }
 
 
-def _unsafe(address: Address, nodes: int, processes: list[dict[str, Any]]) -> list[str]:
+def _unsafe(address: Address, about: "About", processes: list[dict[str, Any]]) -> list[str]:
     words: list[str] = []
+    if not about.server.startswith(SERVER):
+        words.append("the server was not made by `engine init`: whether it syncs each write to its disk is not known")
     if not address.user:
-        words.append("no password is needed: whoever reaches the address may read and change everything")
+        words.append("no rights: no password is needed, whoever reaches the address may read and change everything")
     if address.scheme != "tls" and any(not host.startswith(_HERE) for host in address.hosts):
         words.append("the connection is not encrypted, and the engine is on another machine")
-    if nodes == 1:
+    if about.replicas == 1:
         words.append("one node: what it stores is lost with its disk")
     if far := [process["host"] for process in processes if process["state"] == "here" and process["behind"] > _FAR]:
         words.append(f"far behind: {', '.join(far)}")

@@ -1,0 +1,34 @@
+"""What an agent says at this moment, for whoever watches: plain messages, which may be lost and are never stored."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+import nats.errors
+
+from teamwright.core.ids import AgentId
+from teamwright.store.engine.connection import AWAY, Connection
+
+_LISTEN = 1.0  # seconds
+
+
+class Live:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def tell(self, agent: AgentId, data: bytes) -> None:
+        """Nobody waits for it: while the engine is away it is lost."""
+        with contextlib.suppress(*AWAY):
+            await self._connection.client.publish(self._subject(agent), data)
+
+    async def listen(self, agent: AgentId) -> AsyncGenerator[bytes]:
+        """Until it is closed."""
+        heard = await self._connection.subscribe(self._subject(agent))
+        try:
+            while True:
+                with contextlib.suppress(nats.errors.TimeoutError):
+                    yield (await heard.next_msg(timeout=_LISTEN)).data
+        finally:
+            await self._connection.unsubscribe(heard)
+
+    def _subject(self, agent: AgentId) -> str:
+        return f"tw.{self._connection.address.space}.live.{agent}"

@@ -1,0 +1,38 @@
+"""Who may do what in a space, as the server's own permissions by subject say."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+Role = Literal["lead", "worker"]
+
+
+def users_text(space: str, people: Mapping[str, tuple[Role, str]]) -> str:
+    """`users.conf`: each identity by its name, with its role and its password."""
+    rows = [
+        f'  {{ user: "{name}", password: "{password}", permissions: {_rights(space, role, name)} }}'
+        for name, (role, password) in people.items()
+    ]
+    return "authorization { users: [\n" + "\n".join(rows) + "\n] }\n"
+
+
+def _rights(space: str, role: Role, name: str) -> str:
+    """Each writes under its own name alone, and nobody what only the server pushes (`out`).
+
+    A worker reads the streams and makes, changes, purges and deletes none. Snapshots are beyond its reach: whoever
+    begins with one believes it.
+    """
+    own = [f"tw.{space}.log.{role}.{name}", f"tw.{space}.lines.{role}.{name}.>", f"tw.{space}.live.>"]
+    own += [f"$O.tw_{space}.>"]
+    own += [f"$O.tw_{space}_lead.>", "$JS.API.>"] if role == "lead" else _reading(space)
+    heard = ["_INBOX.>", f"tw.{space}.out.>", f"tw.{space}.live.>"]
+    return f"{{ publish: {_listed(own)}, subscribe: {_listed(heard)} }}"
+
+
+def _reading(space: str) -> list[str]:
+    streams = (f"TW_{space}_LOG", f"TW_{space}_LINES", f"OBJ_tw_{space}", f"OBJ_tw_{space}_lead")
+    ways = ("STREAM.INFO", "DIRECT.GET")
+    return ["$JS.API.INFO", *(f"$JS.API.{way}.{stream}" for stream in streams for way in ways)]
+
+
+def _listed(subjects: list[str]) -> str:
+    return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"

@@ -1,0 +1,61 @@
+"""`teamwright engine run`: the server in the foreground, and the space in it, which workers cannot make."""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from teamwright.core.errors import UsageError
+from teamwright.store.engine.address import read_named
+from teamwright.surfaces.commands.engine import server
+
+_LIMIT = 120.0  # seconds for the server, or for a majority of the nodes, to be there
+_PAUSE = 0.3
+
+
+def run_server(directory: Path, node: int | None) -> int:
+    """In place of this program."""
+    plan = server.read_plan(directory)
+    several = len(plan.hosts) > 1
+    if several and node is None:
+        raise UsageError(f"this engine has {len(plan.hosts)} nodes; --node N says which one this is, from 1 on")
+    if node is not None and not 1 <= node <= len(plan.hosts):
+        raise UsageError(f"--node {node}: this engine has {len(plan.hosts)}")
+    program = server.find_server()
+    sys.stdout.flush()
+    _prepare_beside(directory)
+    os.chdir(directory)
+    os.execv(program, [program, "-c", plan.file(node or 1, "conf")])  # noqa: S606
+
+
+def _prepare_beside(directory: Path) -> None:
+    """In a process that is nobody's child, because the server would not collect it."""
+    if (child := os.fork()) == 0:
+        if os.fork() == 0:
+            os.setsid()
+            with contextlib.suppress(Exception):
+                _silence()
+                anyio.run(_prepare, directory)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+
+
+async def _prepare(directory: Path) -> None:
+    from teamwright.store.engine.port import EngineError  # noqa: PLC0415
+    from teamwright.store.engine.space import make_space  # noqa: PLC0415
+
+    address = read_named(f"@{directory}/lead.url", directory)
+    with anyio.move_on_after(_LIMIT):
+        while True:
+            try:
+                return await make_space(address)
+            except EngineError:
+                await anyio.sleep(_PAUSE)

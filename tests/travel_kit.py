@@ -1,0 +1,65 @@
+"""Code that travels, in tests: an engine's objects as files, and two machines with real repositories."""
+
+import shutil
+from pathlib import Path
+
+from teamwright.core.data.code import Author, BranchBack, Journey, Landed, Parcel, SavedTree
+from teamwright.host.git.travel.arrival import Sender, land
+from teamwright.host.git.travel.departure import depart
+from teamwright.host.git.travel.room import Origin, Room, Site, open_room
+
+
+class Files:
+    """Objects of an engine, as files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.puts = folder, list[str]()
+
+    async def put(self, name: str, path: Path) -> None:
+        place = self.folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+        self.puts.append(name)
+
+    async def get(self, name: str, path: Path) -> bool:
+        place = self.folder / name
+        if place.exists():
+            shutil.copyfile(place, path)
+        return place.exists()
+
+    async def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+
+class Machines:
+    """A lead with a repository, and workers with homes."""
+
+    def __init__(self, top: Path, repo: Path) -> None:
+        self.top, self.repo, self.objects = top, repo, Files(top / "objects")
+        self.parcels = list[Parcel]()
+
+    async def known(self, project: str) -> list[Parcel]:
+        return [parcel for parcel in self.parcels if parcel.project == project]
+
+    async def depart(self, cwd: Path | None = None, *, code_mb: int = 512) -> Journey:
+        scratch = self.top / "scratch"
+        journey = await depart(cwd or self.repo, self.known, self.objects, code_mb=code_mb, scratch=scratch)
+        self.parcels += journey.parcels
+        return journey
+
+    async def room(
+        self, journey: Journey, worker: str = "w1", name: str = "far", saved: list[SavedTree] | None = None
+    ) -> Room:
+        site = Site(self.top / worker, self.known, self.objects)
+        origin = Origin(f"a-{name}", name, journey.project, journey.base, Author("Ada", "ada@localhost"))
+        return await open_room(site, origin, saved or [])
+
+    async def start(self, name: str = "far", worker: str = "w1") -> Room:
+        return await self.room(await self.depart(), worker, name)
+
+    async def land(
+        self, back: BranchBack | None, name: str = "far", repo: Path | None = None, agent: str = ""
+    ) -> Landed:
+        assert back is not None
+        sender = Sender(name, agent or f"a-{name}", "s1")
+        return await land(repo or self.repo, sender, back, self.objects, scratch=self.top / "scratch")
