@@ -25,7 +25,7 @@ def script(go: Path) -> dict[str, object]:
     return {"main": [[launch], "launched", "told"], "far": [["first words", wait], last, "again"]}
 
 
-@pytest.mark.spec("Z18", "Z4", "Z23")
+@pytest.mark.spec("Z18", "Z23")
 def test_an_agent_is_watched_and_spoken_to_by_its_url(site: Site, tmp_path: Path):
     site.worker("w1")
     lead = site.begin(script(tmp_path / "go"))

@@ -8,7 +8,7 @@ from program import ARGV, Program
 from teamwright.surfaces.demo.workers import LIMIT
 
 
-@pytest.mark.spec("Z5", "Z8", "Z9", "Z12")
+@pytest.mark.spec("Z8", "Z9", "Z12")
 def test_a_teammate_goes_on_on_another_worker_and_its_branch_comes_back(program: Program):
 
     argv = [*ARGV, "demo", "--workers", "2"]

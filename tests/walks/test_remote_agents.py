@@ -83,8 +83,15 @@ class Stage:
     def start(self, model: list[str], *flags: str) -> subprocess.Popen[str]:
         argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:main", "--engine", str(self.space), *model]
         argv += ["--output-format", "stream-json", "--verbose", *(flags or ("--dangerously-skip-permissions",))]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, "text": True}
-        return subprocess.Popen(argv, cwd=self.program.project, env=self.program.env, **streams)
+        return subprocess.Popen(
+            argv,
+            cwd=self.program.project,
+            env=self.program.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def lines(self) -> list[str]:
         return self.log.read_text().split() if self.log.exists() else []
@@ -133,7 +140,7 @@ def away(script: str, **more: Any) -> dict[str, Any]:
     return tool("Agent", **asked | {"subagent_type": "general-purpose"} | more)
 
 
-@pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "R6", "P3")
+@pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "P3")
 def test_an_agent_runs_on_a_worker_and_its_work_comes_back_as_a_branch(stage: Stage) -> None:
     worker = stage.worker("w1", "--slots", "2", "--label", "zone=b")
     (known,) = stage.listing("workers")
@@ -213,3 +220,33 @@ def test_a_worker_that_cannot_join_says_so_in_one_sentence(stage: Stage, url: st
     argv = [sys.executable, "-m", "teamwright", "worker", "--join", url]
     ran = subprocess.run(argv, env=stage.program.env, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode in (1, 2) and len(ran.stderr.strip().splitlines()) == 1 and "hush" not in ran.stderr
+
+
+@pytest.mark.spec("Z5", "Z15", "Z13")
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+def test_a_teammate_on_a_worker_asks_where_the_person_is(stage: Stage, answer: str) -> None:
+    """Its question comes out of the lead's process, the answer goes back, and so does a message."""
+    stage.worker("w1")
+    main = [[tool("TeamCreate", team_name="crew")], [away("ada", name="ada", team_name="crew")], ["waiting"], ["end"]]
+    ada = [[stage.mark("work")], [tool("SendMessage", to="team-lead", message="SCRIPT:heard", summary="s")], ["idle"]]
+    live = stage.program.talk({"main": main, "ada": ada, "heard": [["i-heard-it"]]}, "--engine", str(stage.space))
+    try:
+        live.say("SCRIPT:main")
+        question = live.question()
+        assert question["request"]["tool_name"] == "Bash"
+        yes = {"behavior": "allow", "updatedInput": question["request"]["input"]}
+        live.answer(question, **(yes if answer == "allow" else {"behavior": "deny", "message": "not-today"}))
+        live.wait_for(lambda line: line["type"] == "assistant" and "i-heard-it" in json.dumps(line))
+        assert stage.lines() == (["work"] if answer == "allow" else [])
+    finally:
+        stage.program.close()
+
+
+@pytest.mark.spec("Z15")
+def test_what_a_hook_of_the_lead_refuses_is_not_run_on_a_worker(stage: Stage) -> None:
+    worker = stage.worker("w1")
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "exit 2"}]}]}}
+    model = stage.script(main=[[away("far")], ["waiting"], ["end"]], far=[[stage.mark("work")], ["end"]])
+    ran = ended(stage.start(model, "--dangerously-skip-permissions", "--settings", json.dumps(settings)))
+    assert ran.rc == 0 and not stage.lines(), ran.err
+    assert "hook" in Path(notices(ran)[0]["output_file"]).read_text() and "has finished" in worker.said

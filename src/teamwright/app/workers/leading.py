@@ -77,7 +77,7 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
 
 
 def labels_of(definition: AgentDefinition) -> Mapping[str, str]:
-    return definition.labels
+    return definition.remote.get("labels", {})
 
 
 def make_charter(services: "Services", draft: Draft, journey: Journey, author: Author) -> Charter:

@@ -26,7 +26,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     permission_mode: Mode | None = None
     background: bool = False
     isolation: Isolation | None = None
-    labels: dict[str, str] = {}  # that a worker must have to run it
+    remote: dict[str, dict[str, str]] = {}  # `labels` that a worker must have to run it
     max_turns: int | None = None
     color: str = ""
     memory: Scope | None = None

@@ -138,6 +138,15 @@ def _server_entries(item: Any) -> list[str | dict[str, Any]]:
     return [{name: config} for name, config in pairs.items()]
 
 
+def _remote(value: Any) -> dict[str, dict[str, str]]:
+    """`{labels: {name: value}}`: what a worker must have."""
+    found = _object(value)
+    labels = _object(found.get("labels", {}))
+    if set(found) - {"labels"} or not all(isinstance(one, str) for one in labels.values()):
+        raise Wrong("must be `{labels: {name: text}}`")
+    return {"labels": labels} if labels else {}
+
+
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Wrong("must be an object")
@@ -155,6 +164,7 @@ _ALL = (
     Field("permission_mode", partial(_one_of, MODES), guards=True),
     Field("background", _yes_no),
     Field("isolation", partial(_one_of, get_args(Isolation)), guards=True),
+    Field("remote", _remote),
     Field("max_turns", _count),
     Field("color", text),
     Field("memory", partial(_one_of, get_args(Scope))),
