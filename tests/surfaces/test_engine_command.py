@@ -99,7 +99,7 @@ def test_teammates_in_processes_of_their_own_share_the_engine(program: Program, 
     assert [m["read"] for m in mail if m["text"] == "the report of ada"] == [True]
 
 
-@pytest.mark.spec("Z17")
+@pytest.mark.spec("Z17", "Z22")
 def test_without_the_engine_a_listing_says_what_was_last_known(program: Program, other: Program, engine: Path) -> None:
     at = f"@{engine}/lead.url"
     assert program.prompt(CREW, "--engine", at).rc == 0
@@ -109,6 +109,8 @@ def test_without_the_engine_a_listing_says_what_was_last_known(program: Program,
     ran = program.run("teams", "--json", "--engine", at)
     assert ran.rc == 0 and json.loads(ran.out)[0]["name"] == "crew"
     assert "cannot be reached" in ran.err and "This is what this machine knew at 20" in ran.err
+    why = program.run("why", "--engine", at)
+    assert why.rc == 0 and "Everybody waits for the engine at nats://" in why.out and "last heard at 20" in why.out
     never = other.run("teams", "--engine", at)
     assert never.rc == 1 and "cannot be reached" in never.err and never.out == ""
 

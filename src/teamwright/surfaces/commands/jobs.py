@@ -22,6 +22,7 @@ from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.remote_jobs import RemoteJob, read_remotes
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
+from teamwright.surfaces.commands.through_engine import engine_away
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -162,6 +163,8 @@ def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
+        if away := engine_away():
+            sys.stdout.write(away + "\n")
         _print_waits(found, id)
     return 0
 

@@ -30,6 +30,14 @@ def read_named_engine(named: str | None) -> "Address | None":
     return read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
 
 
+_away = list[str]()  # why the listings of this run are old
+
+
+def engine_away() -> str:
+    """In words fit for a screen, if the engine was asked for and did not answer; else empty."""
+    return visible(_away[-1]) if _away else ""
+
+
 def look_through(named: str | None) -> None:
     """From here on the home of this program is the copy of that space. Without an engine nothing changes."""
     address = read_named_engine(named)
@@ -53,6 +61,7 @@ def _last_known(root: Path, address: "Address", error: StoreError) -> Path:
     copy = root / "engines" / space if space else None
     if copy is None or not (copy / "state.db").is_file() or not (at := last_heard(copy / "state.db")):
         raise error
+    _away.append(f"Everybody waits for the engine at {address}, which was last heard at {local_time(at)}.")
     sys.stderr.write(visible(f"teamwright: {error} This is what this machine knew at {local_time(at)}.") + "\n")
     return copy
 
