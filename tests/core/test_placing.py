@@ -2,8 +2,9 @@
 
 import pytest
 
+from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.team import ProcessId
-from teamwright.core.policies.placing import Needs, Offer, choose_worker, shortage
+from teamwright.core.policies.placing import Needs, Offer, cannot_travel, choose_worker, left_behind, shortage
 
 pytestmark = pytest.mark.spec("Z7", "Z6")
 KEY = Needs("anthropic")
@@ -50,3 +51,17 @@ def test_key_labels_and_bypass() -> None:
 )
 def test_what_is_missing_is_said(needs: Needs, offers: list[Offer], words: str) -> None:
     assert shortage(needs, offers) == words
+
+
+@pytest.mark.spec("Z15")
+def test_what_would_be_left_out_in_silence_cannot_travel() -> None:
+    """A hook may refuse calls: an agent does not run where it would not be asked."""
+    assert "hooks of their own" in cannot_travel(
+        AgentDefinition(name="guarded", description="x", hooks={"PreToolUse": []})
+    )
+    assert "git-server" in cannot_travel(
+        AgentDefinition(name="served", description="x", required_mcp_servers=("git-server",))
+    )
+    plain = AgentDefinition(name="plain", description="x", mcp_servers=("a",), memory="user")
+    assert cannot_travel(plain) == "" and left_behind(plain) == "not available on a worker: MCP servers, memory"
+    assert left_behind(AgentDefinition(name="bare", description="x")) == ""

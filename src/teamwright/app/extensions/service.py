@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.app.extensions.servers import ServedTools, find_configured
 from teamwright.app.extensions.skillset import Skillset
@@ -318,6 +319,8 @@ class SessionExtensions:
     async def equip(
         self, definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None
     ) -> AgentResources | None:
+        if definition is not None and self._services.options.hosted:  # a worker runs no hooks and servers of others
+            definition = replace(definition, hooks={}, mcp_servers=(), memory=None)
         stack = AsyncExitStack()
         held = False
         try:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.team import ProcessId
 
 MOST_LOSSES = 3  # of workers, at the same place of its work: then an agent is given up
@@ -63,3 +64,27 @@ def shortage(needs: Needs, offers: Sequence[Offer]) -> str:
     slots = sum(offer.slots for offer in left)
     there = f"{len(left)} is there" if len(left) == 1 else f"{len(left)} are there"
     return f"a worker: {there}, all {slots} slots are taken"
+
+
+def cannot_travel(definition: AgentDefinition) -> str:
+    """Why agents of this kind cannot run on a worker; nothing if they can. Hooks may refuse calls: none is left out."""
+    if definition.hooks:
+        return (
+            f"Agents of kind {definition.name} have hooks of their own, which cannot run on a worker. Run it here, or "
+            "put the hooks into the settings: those are asked for agents on workers too."
+        )
+    if definition.required_mcp_servers:
+        named = ", ".join(definition.required_mcp_servers)
+        return f"Agents of kind {definition.name} need MCP servers ({named}), and workers have none. Run it here."
+    return ""
+
+
+def left_behind(definition: AgentDefinition) -> str:
+    """What its definition names and it does not get on a worker, in words; nothing if it gets all."""
+    lists = {
+        "MCP servers": definition.mcp_servers,
+        "memory": definition.memory,
+        "skills of the person": definition.skills,
+    }
+    missing = [name for name, asked in lists.items() if asked]
+    return f"not available on a worker: {', '.join(missing)}" if missing else ""

@@ -17,10 +17,10 @@ from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import ProcessId
-from teamwright.core.errors import TeamwrightError
+from teamwright.core.errors import TeamwrightError, ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId, new_letter_id
 from teamwright.core.permissions.consent import Mode
-from teamwright.core.policies.placing import Needs
+from teamwright.core.policies.placing import Needs, cannot_travel, left_behind
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.sub_agents import AgentRecord
@@ -108,6 +108,8 @@ class RemoteAgents:
 
     async def prepare(self, draft: Draft) -> Sent:
         """Its code and its charter are in the engine before anything names them."""
+        if why := cannot_travel(draft.definition):
+            raise ToolError(why)
         journey, author = await self._deps.code.depart(draft.parent.desk.cwd)
         charter = self._deps.charter(draft, journey, author)
         data = encode_charter(charter)
@@ -116,7 +118,7 @@ class RemoteAgents:
         mode = charter.own_mode or charter.mode
         labels = tuple(sorted(self._deps.labels(draft.definition).items()))
         needs = Needs(self._deps.provider(draft.model), labels, mode == "bypassPermissions")
-        return Sent(name, needs, (journey.note,) if journey.note else ())
+        return Sent(name, needs, tuple(note for note in (journey.note, left_behind(draft.definition)) if note))
 
     async def launch(self, draft: Draft, prompt: str, ctx: ToolContext) -> tuple[Job, AgentRecord]:
         """A job; it exists once this returns, whoever is killed then."""
