@@ -1,5 +1,6 @@
 """Fixtures that every room uses."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     Chosen.engine = config.getoption("--store") == "engine"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """For a script that tries them again, one by one: a line for each test that failed."""
+    if file := os.environ.get("TEAMWRIGHT_TEST_FAILED"):
+        bad = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
+        Path(file).write_text("".join(f"{id}\n" for id in dict.fromkeys(bad)))
 
 
 def pytest_unconfigure() -> None:
