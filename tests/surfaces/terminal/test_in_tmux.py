@@ -121,9 +121,12 @@ def test_no_colour_means_no_colour(narrow: Terminal) -> None:
     assert "38;2" not in coloured and "48;2" not in coloured and "38;5" not in coloured
 
 
-def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Path, told: bool) -> None:
+    """Also where whoever started it keeps the signal to themselves."""
     (tmp_path / "script.json").write_text('["done"]')
     argv = [sys.executable, "-m", "teamwright", "--model", f"script/{tmp_path}/script.json"]
+    argv = argv if told else ["/bin/sh", "-c", 'trap "" HUP; "$@"; exit $?', "sh", *argv]
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "LINES": "40", "COLUMNS": "100"}
     env |= {"TEAMWRIGHT_SANDBOX": "off"}  # nothing is offered at the start

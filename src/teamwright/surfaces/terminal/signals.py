@@ -1,6 +1,7 @@
 """Handles signals to the program while the app has the terminal."""
 
 import os
+import select
 import signal
 import termios
 import threading
@@ -17,11 +18,25 @@ LEAVE_SECONDS = 20.0  # without a terminal
 async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
     """Restore the terminal before we exit, whatever the signal."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        threading.Thread(target=_watch_terminal, name="terminal-watch", daemon=True).start()
         async for number in signals:
             caught.append(number)
             if _is_gone():
                 _let_go(128 + number)
             app.exit()
+
+
+def _watch_terminal() -> None:
+    """A window that was closed is not always told by a signal: whoever started us may have kept it to themselves.
+
+    Without a terminal Textual reads nothing over and over again, and whoever writes waits for ever. The kernel wakes
+    this thread when it is gone, and not before.
+    """
+    watch = select.poll()
+    watch.register(1, 0)
+    if any(found & select.POLLHUP for _, found in watch.poll()):
+        _let_go(128 + signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
 
 
 def _is_gone() -> bool:
