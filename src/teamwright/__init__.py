@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teamwright.api import SessionOptions, query, query_sync, session
+    from teamwright.core.data.code import TreeSaved
     from teamwright.core.data.definition import AgentDefinition
     from teamwright.core.data.event import (
         AgentEnded,
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "teamwright.api": "SessionOptions query query_sync session",
+    "teamwright.core.data.code": "TreeSaved",
     "teamwright.core.data.definition": "AgentDefinition",
     "teamwright.core.data.event": (
         "AgentEnded AgentStarted Answered AsideAnswered Asked Compacted Denied Event FilesRestored JobEnded "
@@ -219,6 +221,7 @@ __all__ = [
     "ToolProgressed",
     "ToolResult",
     "ToolStarted",
+    "TreeSaved",
     "TurnEnded",
     "TurnStarted",
     "Usage",

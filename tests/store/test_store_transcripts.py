@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from teamwright.core.data import event as events
+from teamwright.core.data.code import SavedTree, TreeSaved
 from teamwright.core.data.conversation.history import fold
 from teamwright.core.data.event import AgentStarted, Durable, ModeChanged, Reminded, Replied, ToolEnded, ToolStarted
 from teamwright.core.data.message import Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage, user
@@ -63,6 +64,9 @@ KINDS: dict[type, st.SearchStrategy[Any]] = {
     ),
     events.Mended: st.builds(
         events.Mended, st.lists(st.builds(events.Replaced, COUNT, MESSAGE), max_size=3).map(tuple)
+    ),
+    TreeSaved: st.builds(
+        TreeSaved, st.builds(SavedTree, TEXT, TEXT, st.dictionaries(TEXT, TEXT, max_size=2), TEXT, st.booleans())
     ),
     ToolStarted: st.builds(ToolStarted, TEXT),
     ToolEnded: st.builds(

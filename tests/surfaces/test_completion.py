@@ -56,7 +56,7 @@ def in_bash(file: Path, *typed: str) -> set[str]:
 
 def test_bash_offers_commands_options_and_their_values(program: Program, tmp_path: Path) -> None:
     file = script(program, tmp_path, "bash")
-    assert in_bash(file, "work") == {"worktrees"}
+    assert in_bash(file, "work") == {"worker", "workers", "worktrees"}
     assert in_bash(file, "--output-f") == {"--output-format"}
     assert in_bash(file, "--output-format", "") == {"text", "json", "stream-json"}
     assert in_bash(file, "sessions", "") >= {"list", "delete", "--older-than", "--json"}

@@ -37,7 +37,7 @@ SANDBOX_MUTANTS = [
         f"{_BOX}::test_no_thread_of_ours_is_in_reach_of_a_program[landlock-me]",
     ),
     (
-        "host/sandbox/ground/terrain.py",
+        "host/sandbox/ground/layout.py",
         '".mcp.json", ".vscode"',
         '".vscode"',
         f"{_NAMES}::test_protected_names_stay_as_they_are[bwrap-append]",

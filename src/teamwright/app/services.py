@@ -138,7 +138,7 @@ class Services:
 
     @lazy
     def agents(self) -> "AgentFactory":
-        from teamwright.app.parts import make_agents  # noqa: PLC0415
+        from teamwright.app.agents.making import make_agents  # noqa: PLC0415
 
         return make_agents(self)
 

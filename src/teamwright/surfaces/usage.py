@@ -65,6 +65,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright engine run ~/engine", "start it, in the foreground"),
         ("teamwright engine status --engine @lead.url", "who is there"),
     ),
+    "worker": (
+        ("teamwright worker --join @worker.url", "run agents of others here"),
+        ("teamwright worker --join @worker.url --label gpu=yes", "those that need one, too"),
+    ),
+    "workers": (("teamwright workers --engine @lead.url", "who runs what"),),
     "worktrees": (
         ("teamwright worktrees merge ada --preview", "show what a merge would do"),
         ("teamwright worktrees merge ada", "merge its branch into the one here"),

@@ -226,10 +226,11 @@ STARTERS = {
     "surfaces/terminal/slash/mcp.py": "ourselves: signing in to a server",
     "surfaces/terminal/slash/web.py": "the hub of the page: ourselves",
     "surfaces/web/doing/start.py": "a session: ourselves",
-    "surfaces/commands/engine/command.py": "the person's nats-server, which takes our place",
+    "surfaces/commands/engine/running.py": "the person's nats-server, which takes our place",
     "surfaces/commands/engine/server.py": "`nats-server --version`",
     "surfaces/demo/shop.py": "the demo's own files",
     "surfaces/demo/kill.py": "the demo: ourselves",
+    "surfaces/demo/workers.py": "the demo: ourselves as engine, lead and workers",
 }
 MODULES = ("subprocess", "anyio", "asyncio", "os", "pty")
 WORDS = ("Popen", "run", "call", "check", "getoutput", "open_process", "create_subprocess", "posix_spawn", "exec",

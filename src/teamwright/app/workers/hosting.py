@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.app.agents.main_agent import build_desk
+from teamwright.app.agents.making import make_agents
 from teamwright.app.agents.registry import AgentRegistry
 from teamwright.app.extensions.service import Configured
 from teamwright.app.extensions.skillset import Skillset
 from teamwright.app.options import Options
-from teamwright.app.parts import make_agents
 from teamwright.app.services import Services, lazy
 from teamwright.app.setup import Setup, Store
 from teamwright.app.workspace import Workspace, open_workspace

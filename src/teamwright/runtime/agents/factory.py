@@ -95,11 +95,14 @@ class AgentFactory(Struct, kw_only=True):
     ) -> Agent:
         """A new agent with a transcript of its own; a fork brings the history that it branches off from.
 
-        `transcript`: of one that was killed before it could do anything; it begins once more.
+        `transcript`, with its history: of one that was killed before it could do anything. It begins once more, after
+        its first line, if that still tells where it works.
         """
+        first = history.started if transcript is not None and history is not None else None
         transcript = transcript or self.transcripts.create(self.files_of(spec.id).agent(spec.id))
         agent = self.make(spec, history or History(), transcript)
-        agent.emit(started(spec, self.session))
+        if first is None or first.cwd != str(spec.desk.cwd):
+            agent.emit(started(spec, self.session))
         agent.render(prompt, spec.model, reason, spec.effort)
         if spec.mode is not None:
             agent.emit(ModeChanged(spec.mode))

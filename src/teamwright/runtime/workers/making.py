@@ -29,11 +29,11 @@ class JobMaker:
     async def make(self) -> Agent:
         path = self._agents.files_of(self._charter.agent).agent(self._charter.agent)
         if not path.is_file():
-            return self._begin(None)
+            return self._begin()
         transcript, history = await self._agents.reopen(self._charter.agent)
-        return self._begin(transcript) if history.rendered is None else self._go_on(transcript, history)
+        return (self._begin if history.rendered is None else self._go_on)(transcript, history)
 
-    def _begin(self, transcript: Transcript | None) -> Agent:
+    def _begin(self, transcript: Transcript | None = None, history: History | None = None) -> Agent:
         charter, deps = self._charter, self._spawning
         spec = self._spec()
         mode, cwd, told = deps.mode(spec.mode), spec.desk.cwd, (*deps.told(charter.definition), self._told)
@@ -42,7 +42,7 @@ class JobMaker:
             return (*deps.system(charter.definition, spec.model, cwd, mode), *told)
 
         prompt: RenderedPrompt = self._agents.prompt(charter.agent, system, spec.toolset.specs)
-        return self._agents.begin(spec, prompt, transcript=transcript)
+        return self._agents.begin(spec, prompt, history=history, transcript=transcript)
 
     def _go_on(self, transcript: Transcript, history: History) -> Agent:
         """With the prompt that it had: what its provider has cached stays good."""

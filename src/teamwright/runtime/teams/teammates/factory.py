@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from teamwright.core.data.conversation.history import History
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import ModeChanged
 from teamwright.core.data.team import Member
@@ -56,7 +57,7 @@ class TeammateFactory:
         if not path.is_file():
             return self._begin(spec, member, definition, moved)
         found = await self._resume(spec, member)
-        return found if isinstance(found, Agent) else self._begin(spec, member, definition, moved, found)
+        return found if isinstance(found, Agent) else self._begin(spec, member, definition, moved, *found)
 
     def _spec(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> AgentSpec:
         base = self._setup.base()
@@ -91,6 +92,7 @@ class TeammateFactory:
         definition: AgentDefinition,
         moved: str,
         transcript: Transcript | None = None,
+        history: History | None = None,
     ) -> Agent:
         """`moved` tells of its worktree, if it has one."""
         kit, cwd = spec.toolset, spec.desk.cwd
@@ -99,12 +101,12 @@ class TeammateFactory:
             return (*self._setup.system(definition, member.model, cwd, member), *([moved] if moved else []))
 
         prompt = self._agents.prompt((id(kit), member.model, cwd, member.agent), system, kit.specs)
-        agent = self._agents.begin(spec, prompt, transcript=transcript)
+        agent = self._agents.begin(spec, prompt, history=history, transcript=transcript)
         agent.rest()
         return agent
 
-    async def _resume(self, spec: AgentSpec, member: Member) -> Agent | Transcript:
-        """From its transcript; which is given back if it was killed before it could do anything: it starts over."""
+    async def _resume(self, spec: AgentSpec, member: Member) -> Agent | tuple[Transcript, History]:
+        """From its transcript; which is given back, as read, if it was killed before it could do anything."""
         try:
             transcript, history = await self._agents.reopen(member.agent)
         except DiskError:
@@ -112,7 +114,7 @@ class TeammateFactory:
         except (SessionMissing, StoreError) as error:
             raise AgentLost(f"{member.address} cannot be resumed: {error}") from None
         if history.rendered is None:  # killed between its first line and the next
-            return transcript
+            return transcript, history
         spec.desk.seen = dict(history.seen)
         spec.desk.cwd = self._setup.find_cwd(history.cwd) or spec.desk.cwd
         mode = None if history.mode == "bubble" else history.mode or spec.mode

@@ -14,7 +14,7 @@ WORDS = {"init": "DIR", "run": "DIR", "add": "lead|worker NAME DIR", "status": "
 def run_engine(parser: ArgumentParser, args: Sequence[str]) -> int:
     add = parser.add_argument
     parser.usage = (
-        "teamwright engine init DIR [--host H[,H,H]] [--port PORT] [--tls] [--space SPACE]\n"
+        "teamwright engine init DIR [--host H,H,H] [--port N] [--tls] [--space S]\n"
         "       teamwright engine run DIR [--node N]\n"
         "       teamwright engine add lead|worker NAME DIR\n"
         "       teamwright engine status [--engine URL] [--json]"
