@@ -67,7 +67,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "worker": (
         ("teamwright worker --join @worker.url", "run agents of others here"),
-        ("teamwright worker --join @worker.url --label gpu=yes", "those that need one, too"),
+        ("teamwright worker --join @worker.url --label gpu=yes", "with a label"),
     ),
     "workers": (("teamwright workers --engine @lead.url", "who runs what"),),
     "worktrees": (
