@@ -23,7 +23,8 @@ for path in {*found, open("door").read()}:
             if not leaves: s.connect(path)
             elif (pid := os.fork()) == 0: s.connect(path); os._exit(0)
             else: os.waitpid(pid, 0)
-            s.sendall(wish)
+            try: s.sendall(wish)
+            except OSError as error: print("SHUT", error)  # what was said before can still be read
             while heard := s.recv(65536): print("HEARD", heard.decode())
         except OSError as error: print("SHUT", error)
 """

@@ -66,7 +66,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright engine status --engine @lead.url", "who is there"),
     ),
     "worker": (
-        ("teamwright worker --join @worker.url", "run agents of others here"),
+        ("teamwright worker --join @worker.url", "run others' agents here"),
         ("teamwright worker --join @worker.url --label gpu=yes", "with a label"),
     ),
     "workers": (("teamwright workers --engine @lead.url", "who runs what"),),

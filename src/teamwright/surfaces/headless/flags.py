@@ -122,8 +122,8 @@ _WAYS: Rows = (  # how its agents work
     ("--fork", "let agents fork; every agent runs in the background", _FLAG),
     (
         "--teammate-mode",
-        "where teammates run",
-        {"choices": ("auto", "in-process", "tmux", "iterm2", "local", "remote")},
+        "where teammates run: auto, in-process, tmux, iterm2, local or remote",
+        {"choices": ("auto", "in-process", "tmux", "iterm2", "local", "remote"), "metavar": "PLACE"},
     ),
     ("--coordinator", "the main agent only delegates", _FLAG),
     ("--assistant", "never block: every agent runs in the background", _FLAG),

@@ -28,6 +28,7 @@ def add_serving(group: Any) -> None:
     add(
         "--teammate-mode",
         choices=("auto", "in-process", "tmux", "iterm2", "local", "remote"),
+        metavar="PLACE",
         help="where teammates run",
     )
 
