@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from team_steps import REQUEST_ID, answers, create, mate, say, scene, shutdown, task, tasks, texts, update
 
 from conftest import Walker
-from crew import ID, LIMIT, agent, bash, crew, script_of
+from crew import ID, LIMIT, after, agent, bash, crew, marking, script_of
 from teamwright.core.data.event import Warned
 from teamwright.core.data.message import Request, Text, ToolResult
 from teamwright.core.data.op import Say
@@ -179,3 +179,18 @@ async def test_an_agent_and_one_that_it_started_do_not_answer_each_other_for_eve
         refused = [text for text, is_error in answers(play.requests()[-1], "SendMessage") if is_error]
         assert len(play.requests("child")) == (22 if works else 1 + EACH)
         assert bool(refused) is not works and all("answered 3 times without using a tool" in text for text in refused)
+
+
+@pytest.mark.spec("K11", "X11")
+async def test_messages_to_an_agent_at_work_are_no_answers_of_it(walker: Walker) -> None:
+    many = [call("SendMessage", to=ID, message=f"message {n};", summary="s") for n in range(EACH * 3)]
+    told = anyio.Event()
+    scripts = {
+        "main": [agent("child", run_in_background=True), many, marking(told, "on"), "on"],
+        "child": [after(told, bash("true")), "all of it"],
+    }
+    async with crew(walker, scripts, settings=FEW) as play:
+        await play.play()
+        assert not [text for text, is_error in answers(play.requests()[-1], "SendMessage") if is_error]
+        heard = texts(play.requests("child")[-1])
+        assert all(f"message {n};" in heard for n in range(EACH * 3))

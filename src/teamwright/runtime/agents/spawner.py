@@ -1,6 +1,7 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.definition import AgentDefinition
@@ -20,6 +21,14 @@ from teamwright.runtime.services import Services
 from teamwright.store.tables.jobs import NewAgent
 
 
+class Answers(Struct, frozen=True):
+    """How often an agent has answered other agents, since a person spoke or it used a tool."""
+
+    since: tuple[int, int]
+    last: tuple[int, int | None] | None = None  # its run and how many turns have ended; None: it lives no more
+    many: int = 0
+
+
 class Spawner:
     def __init__(self, services: Services, deps: SpawnDeps) -> None:
         self._services, self._deps = services, deps
@@ -27,7 +36,7 @@ class Spawner:
         self._making = SubAgents(services, deps)
         self.known: dict[AgentId, AgentRecord] = {}
         self._resuming: set[AgentId] = set()
-        self._answers: dict[AgentId, tuple[tuple[int, int], int]] = {}  # since a person spoke, or a tool was used
+        self._answers: dict[AgentId, Answers] = {}
         self._names: set[str] = set()  # given out, also to agents that are still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
@@ -175,19 +184,24 @@ class Spawner:
         return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
 
     def count_answer(self, known: AgentRecord, most: int) -> None:
-        """It is about to be told something by an agent. Two that only answer each other are stopped: ToolError."""
+        """It is about to be told something by an agent. Two that only answer each other are stopped: ToolError.
+
+        Several messages to one that has not answered in between, because it is at work, count as one.
+        """
         living, job = self._supervisor.agent(known.id), self._supervisor.job_of(known.id)
         result = job.result if job else None
         used = living.history.tool_uses if living else result.usage.tool_uses if result else 0
-        now = (self._supervisor.asked, used)
-        before, many = self._answers.get(known.id, (now, 0))
-        many = many + 1 if before == now else 1
+        since, answer = (self._supervisor.asked, used), (known.run, living.history.ends if living else None)
+        before = self._answers.get(known.id, Answers(since))
+        many = 0 if before.since != since else before.many
+        if answer != before.last:
+            many += 1
         if many > most:
             raise ToolError(
                 f"{known.name} has answered {most} times without using a tool, so this was not sent. Do the next step "
                 "yourself, start another agent, or end your turn and say what is missing."
             )
-        self._answers[known.id] = (now, many)
+        self._answers[known.id] = Answers(since, answer, many)
 
     async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """Its letter is stored. A living agent is woken, one that has ended continues in the background; never two."""
