@@ -27,7 +27,7 @@ from teamwright.core.data.letter import (
 from teamwright.core.data.letter_text import ROOM, added, as_message
 from teamwright.core.data.message import Text, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
-from teamwright.core.text import OWN_ELEMENTS, neutral, quoted, restored
+from teamwright.core.text import OWN_ELEMENTS, neutral, quoted, restored, unquoted
 
 ME = AgentId("me")
 PEER = Sender("agent", "peer", AgentId("a1"))
@@ -144,6 +144,7 @@ def test_an_attribute_is_one_quoted_line(text: str) -> None:
     value = quoted(text)
     assert value[0] == value[-1] == '"' and not set('"<\n\r') & set(value[1:-1])
     assert html.unescape(value[1:-1]) == " ".join(text.splitlines())
+    assert unquoted(value[1:-1]) == " ".join(text.splitlines())
 
 
 # --- records

@@ -41,6 +41,11 @@ def quoted(text: str) -> str:
     return '"' + " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;") + '"'
 
 
+def unquoted(text: str) -> str:
+    """What stands between the quotes of such a value, as it was said."""
+    return text.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") if "&" in text else text
+
+
 def shown(text: str, most: int = 300) -> str:
     """One line: control, invisible and direction characters are written out, and what is too long is cut."""
     line = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: most + 1])

@@ -1,12 +1,11 @@
 """Splits a message to an agent for the screen: the person's words, mail, notices, shell lines."""
 
-import html
 import json
 import re
 
 from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
-from teamwright.core.text import neutral, restored
+from teamwright.core.text import neutral, restored, unquoted
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
 from teamwright.surfaces.view.text import duration, near, one_line
 from teamwright.tools.bounds import bounded
@@ -50,7 +49,7 @@ def items_of(message: Message, n: int, at: int, cwd: str = "") -> list[Item]:
 
 def _item(text: str, n: int, at: int, cwd: str) -> Item:
     if text.startswith("<teammate-message ") and (mail := _MAIL.match(text)):
-        who, summary = (html.unescape(part or "") for part in mail.groups()[:2])
+        who, summary = (unquoted(part or "") for part in mail.groups()[:2])
         return Note("message", mail_words(restored(mail[3]), summary), who, n=n, at=at)
     if text.startswith("<task-notification"):
         return _notice(text, n, at)
@@ -59,7 +58,7 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
     if text.startswith("<hook-context>"):
         return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
     if attached := _ATTACHED.match(text):
-        return Note("info", f"attached: {one_line(near(html.unescape(attached[1]), cwd))}", n=n, at=at)
+        return Note("info", f"attached: {one_line(near(unquoted(attached[1]), cwd))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         return _shell_step(restored(ran[1]), int(ran[2]), restored(ran[3]), n, at)
     return Spoken("person", text, n=n, at=at)
