@@ -44,6 +44,15 @@ async def test_sessions_are_listed_in_pages(shop: Workshop) -> None:
 
 
 @pytest.mark.spec("J23")
+async def test_a_title_is_what_the_person_said_without_what_was_attached(shop: Workshop) -> None:
+    shop.play(["hi"])
+    attached = {"type": "resource", "resource": {"uri": "file:///notes.txt", "text": "all of the notes"}}
+    async with shop.editor() as editor:
+        await editor.prompt(await editor.new(shop.project), attached, "sum this up")
+        assert (await editor.call("session/list"))["sessions"][0]["title"] == "sum this up"
+
+
+@pytest.mark.spec("J23")
 async def test_a_long_list_has_pages(shop: Workshop) -> None:
     shop.play(["hi"])
     async with shop.editor() as editor:

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Text
 from teamwright.core.errors import SessionMissing, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.private import fault, write_file
@@ -259,8 +261,15 @@ def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
             if event.format > FORMAT:
                 return started, None, "written by a newer version of teamwright"
         elif isinstance(event, LettersTaken):
-            return started, " ".join(event.message.text[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT], ""
+            return started, _prompt(event.message), ""
     return started, None, "" if started else "empty: it ended before it began"
+
+
+def _prompt(message: Message) -> str:
+    """In the person's own words where there are some: what was attached to them is no title."""
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    own = [text for text in texts if not text.startswith(ELEMENTS)] or texts
+    return " ".join(" ".join(own)[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT]
 
 
 def remove_files(files: SessionFiles) -> None:
