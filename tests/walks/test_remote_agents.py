@@ -140,7 +140,7 @@ def away(script: str, **more: Any) -> dict[str, Any]:
     return tool("Agent", **asked | {"subagent_type": "general-purpose"} | more)
 
 
-@pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "P3")
+@pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "P3", "R6")
 def test_an_agent_runs_on_a_worker_and_its_work_comes_back_as_a_branch(stage: Stage) -> None:
     worker = stage.worker("w1", "--slots", "2", "--label", "zone=b")
     (known,) = stage.listing("workers")
@@ -222,7 +222,7 @@ def test_a_worker_that_cannot_join_says_so_in_one_sentence(stage: Stage, url: st
     assert ran.returncode in (1, 2) and len(ran.stderr.strip().splitlines()) == 1 and "hush" not in ran.stderr
 
 
-@pytest.mark.spec("Z5", "Z15", "Z13")
+@pytest.mark.spec("Z5", "Z15", "Z13", "E4")
 @pytest.mark.parametrize("answer", ["allow", "deny"])
 def test_a_teammate_on_a_worker_asks_where_the_person_is(stage: Stage, answer: str) -> None:
     """Its question comes out of the lead's process, the answer goes back, and so does a message."""
@@ -250,3 +250,26 @@ def test_what_a_hook_of_the_lead_refuses_is_not_run_on_a_worker(stage: Stage) ->
     ran = ended(stage.start(model, "--dangerously-skip-permissions", "--settings", json.dumps(settings)))
     assert ran.rc == 0 and not stage.lines(), ran.err
     assert "hook" in Path(notices(ran)[0]["output_file"]).read_text() and "has finished" in worker.said
+
+
+@pytest.mark.spec("Z26")
+def test_agents_on_different_workers_count_against_one_limit(stage: Stage) -> None:
+    """The second waits in a call until the first has used up what both may use: then it asks its model no more."""
+    stage.worker("w1", "--slots", "1")
+    stage.worker("w2", "--slots", "1")
+    spends = [stage.mark("spent") for _ in range(6)]
+    scripts = {
+        "main": [[away("waits")], [away("spends")], ["waiting"], ["end"]],
+        "waits": [[stage.mark("waits", then=stage.gate("go"))], [stage.mark("too-much")], ["done"]],
+        "spends": [
+            [bash(f"while ! grep -q waits {stage.log}; do sleep 0.02; done")],
+            *[[one] for one in spends],
+            ["done"],
+        ],
+    }
+    process = stage.start(stage.script(**scripts), "--dangerously-skip-permissions", "--task-budget", "45000")
+    until(lambda: [j for j in stage.listing("jobs") if j["status"] != "running"], "nothing ends at the limit")
+    (stage.root / "go").touch()
+    ran = ended(process)
+    output = "".join(Path(told["output_file"]).read_text() for told in notices(ran))
+    assert "too-much" not in stage.lines() and "limit of 45,000 tokens" in output, (stage.lines(), ran.out, ran.err)

@@ -74,7 +74,8 @@ async def _open_on(setup: Setup, space: "Space | None") -> Session:
             from teamwright.host.git.now import read_now  # noqa: PLC0415
 
             git = await read_now(workspace.cwd)
-        return await _open(Services(setup, store, git=git), opened)
+        since = None if space is None else await space.now()
+        return await _open(Services(setup, store, since, git), opened)
     except BaseException:
         opened.transcript.close()
         opened.lock.release()

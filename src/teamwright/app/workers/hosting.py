@@ -34,6 +34,7 @@ from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.runtime.agents.limits.meter import AgentMeter
+from teamwright.runtime.agents.limits.shared import share_limits
 from teamwright.runtime.permissions.rulebook import Rulebook
 from teamwright.runtime.teams.deps import Base
 from teamwright.runtime.teams.rooms import Hosting
@@ -116,6 +117,9 @@ class HostedServices(Services):
     def teammate_base(self) -> Base:
         return self._base
 
+    async def share_limits(self) -> None:
+        await share_limits(self._base.meter, self.store.state, self.store.session, self.since)
+
     async def close(self) -> None:
         """The engine and the models are all agents' of this worker."""
         if (fence := self.__dict__.get("sandbox")) is not None:
@@ -178,6 +182,7 @@ def _hosted(
         moved=moved_words(platform.node(), cwd, past.cwd) if past.cwd and past.progress > _FIRST else "",
         progress=past.progress,
         closed=closed,
+        share_limits=services.share_limits,
         tell=ground.space.live.tell,
         log=services.log,
     )

@@ -11,6 +11,7 @@ from teamwright.core.data.code import Author, BranchBack, Journey, Landed
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.ids import AgentId
 from teamwright.library import instructions
+from teamwright.runtime.agents.limits.shared import share_limits
 from teamwright.runtime.workers.answering import Answering
 from teamwright.runtime.workers.remotes import Draft, RemoteAgents, RemoteDeps
 from teamwright.store.tables.bundles import BundleTable
@@ -59,6 +60,9 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
     def charter(draft: Draft, journey: Journey, author: Author) -> Charter:
         return make_charter(services, draft, journey, author)
 
+    async def shared() -> None:
+        await share_limits(services.supervisor.main.meter, services.store.state, services.store.session, services.since)
+
     deps = RemoteDeps(
         session=services.store.session,
         database=space.database,
@@ -71,6 +75,7 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
         provider=provider,
         wait_seconds=services.workspace.own.engine.worker_wait_seconds,
         labels=labels_of,
+        share_limits=shared,
     )
     answering = Answering(services, RemoteTable(space.database), services.workspace.project)
     return RemoteAgents(services, deps, answering)

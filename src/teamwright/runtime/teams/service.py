@@ -17,6 +17,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.runtime.agents.agent import Agent
+from teamwright.runtime.agents.limits.shared import share_limits
 from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.jobs.jobs import Job
@@ -310,16 +311,9 @@ class Teamwork:
         await self.teammates.apply_all()
         await self.teammates.look()
         await self.responder.look()
-        await self._share_limits()
+        await share_limits(self._deps.setup.base().meter, self._deps.state, self.roster.session, self._deps.since)
         await self.remote_events.look()
         self.far_copies.ring()
-
-    async def _share_limits(self) -> None:
-        """Every process counts against one limit: what the others have used is in the ledger."""
-        meter = self._deps.setup.base().meter
-        if meter.limits.usd is not None or meter.limits.tokens is not None:
-            spent = await self._deps.state.spent(self.roster.session, self._deps.since)
-            meter.others_spent(spent.usd, spent.usage.total)
 
     async def apply_answers(self, member: Member) -> None:
         await self.teammates.apply_answers(member)

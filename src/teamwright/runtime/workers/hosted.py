@@ -26,6 +26,7 @@ from teamwright.store.tables.state import now_ms
 Fate = Literal["ended", "left", "lost"]  # `left`: handed over on purpose
 CLOSE_LIMIT = 10.0  # seconds for its commands to end
 LEAVE_LIMIT = 2.0  # seconds for what else it has
+_SHARE_SECONDS = 1.0  # between two looks at what the session has used
 _WORDS = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}
 _LOST = "Another worker goes on with this agent: nothing more is stored from here for it."
 
@@ -43,6 +44,7 @@ class HostedParts(Struct, frozen=True, kw_only=True):
     moved: str  # what it is told if it goes on here
     progress: int  # lines of its transcript
     closed: Callable[[], Awaitable[None]]
+    share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
     tell: Callable[[AgentId, bytes], Awaitable[None]]  # whoever watches, what it is saying
     log: Callable[[str], None]
 
@@ -53,6 +55,7 @@ class Hosted:
         self._supervisor, self.id, self.name = parts.services.supervisor, parts.remote.agent, parts.name
         self._scope, self._ended = anyio.CancelScope(), anyio.Event()
         self._teammate: Teammate | None = None
+        self._news = anyio.Event()
         self._stopping, self._began = False, now_ms()
         self.fate: Fate = "ended"
         self._over = False  # its end is stored
@@ -68,6 +71,7 @@ class Hosted:
                 self._supervisor.group = group
                 self._services.extensions.open(group)
                 group.start_soon(self._tell)
+                group.start_soon(self._share_limits)
                 try:
                     await (self._live_in_team() if self._parts.remote.team else self._live_as_job())
                 finally:
@@ -88,6 +92,15 @@ class Hosted:
         async for record in self._services.bus.watch(deltas=True):
             if isinstance(record.event, Streamed) and isinstance(record.event.delta, TextDelta):
                 await self._parts.tell(record.agent, msgspec.json.encode(record.event))
+
+    async def _share_limits(self) -> None:
+        """All that count against one limit know what the others have used, a second later at most."""
+        while True:
+            news = self._news
+            with self._supervisor.trouble.kept("adding up what the session has used"):
+                await self._parts.share_limits()
+            await anyio.sleep(_SHARE_SECONDS)
+            await news.wait()
 
     async def _close(self) -> None:
         with anyio.move_on_after(CLOSE_LIMIT), self._supervisor.trouble.kept(f"the end of {self.name}"):
@@ -197,6 +210,8 @@ class Hosted:
 
     def heard(self) -> None:
         """The store has changed."""
+        self._news.set()
+        self._news = anyio.Event()
         for agent in self._supervisor.agents:
             agent.inbox.ring()
         if (teams := self._services.open_teams) is not None:

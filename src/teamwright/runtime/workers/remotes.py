@@ -91,6 +91,7 @@ class RemoteDeps(Struct, frozen=True, kw_only=True):
     provider: Callable[[str], str]  # of a model
     wait_seconds: float
     labels: Callable[[AgentDefinition], Mapping[str, str]]
+    share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
 
 
 class RemoteAgents:
@@ -292,6 +293,7 @@ class RemoteAgents:
         for row in rows:
             await self._look_at(row)
         await self._answering.look(live)
+        await self._deps.share_limits()
         if teams is not None:
             await self._look_at_teammates(live)
 

@@ -29,6 +29,7 @@ from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.engine.tables import read_cursor
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
 _END = 20.0  # seconds for what is still to be stored at the end
@@ -99,6 +100,10 @@ class Space:
     async def about(self) -> About:
         extent = await self._log.extent()
         return About(self._log.connection.version, extent.replicas, extent.server)
+
+    async def now(self) -> int:
+        """By the engine's clock, which stamps every change: when the last one was, in milliseconds."""
+        return (await self.replica.read(read_cursor)).at
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
