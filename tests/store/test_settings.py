@@ -134,7 +134,7 @@ def test_hooks_of_all_sources_are_kept_beside_each_other(house: House) -> None:
 def test_every_name_of_our_own_block_is_read(house: House) -> None:
     block = {
         "fork": True, "background": False, "teammateMode": "tmux", "backgroundAfterSeconds": 9, "silenceSeconds": 1.5,
-        "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "maxMcpTools": 7, "lean": True,
+        "modelSilenceSeconds": 2, "maxAgents": 4, "maxDepth": 5, "maxMcpTools": 7, "lean": True, "handOffCheck": True,
         "questionTimeoutSeconds": 6, "mcpFormDefaults": True, "mirrorSessions": True,
         "shutdownTimeoutSeconds": 7, "adoptSeconds": 8, "jobWaitSeconds": 10, "assistant": True, "coordinator": True,
         "proactiveSeconds": 11, "agentSummaries": True, "summarySeconds": 12, "promptSuggestions": True,

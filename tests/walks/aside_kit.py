@@ -17,6 +17,7 @@ KINDS = {
     "notes": "Later sessions in this project",
     "shorter": "Write all of them anew",
     "aside": "<side-question>",
+    "check": "</calls>",
 }
 _MARK = re.compile(r"SCRIPT:(\w+)")
 

@@ -87,6 +87,8 @@ class Services:
         self.supervisor = Supervisor(self, self.jobs, store.state, self.log, self.trouble, own.job_wait_seconds)
         if own.agent_summaries:
             self.supervisor.sum_up(own.summary_seconds)
+        if own.hand_off_check:
+            self.supervisor.check_hand_offs()
         self.points = HookPoints(self, self.workspace.cwd)
         self.extensions = SessionExtensions(self, setup.written)
 

@@ -28,6 +28,7 @@ from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.outputs import OutputFile
+    from teamwright.runtime.side_questions.hand_off import HandOffCheck
     from teamwright.runtime.side_questions.summaries import Summaries
 
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
@@ -54,12 +55,19 @@ class Supervisor(Struct, eq=False):
     recall_after: float = RECALL
     asked: int = 0  # how often a person has spoken
     _summaries: "Summaries | None" = None
+    _check: "HandOffCheck | None" = None
 
     def sum_up(self, seconds: float) -> None:
         """Agents in the background say so often what they do."""
         from teamwright.runtime.side_questions.summaries import Summaries  # noqa: PLC0415  # seldom wanted
 
         self._summaries = Summaries(seconds, self.launch, self._services.tell, self._log)
+
+    def check_hand_offs(self) -> None:
+        """What agents did is looked over before their results are given on."""
+        from teamwright.runtime.side_questions.hand_off import HandOffCheck  # noqa: PLC0415  # seldom wanted
+
+        self._check = HandOffCheck(self._log)
 
     def agent(self, id: AgentId) -> Agent | None:
         """A living agent; the main one always lives."""
@@ -233,7 +241,8 @@ class Supervisor(Struct, eq=False):
             await agent.put_away()
             if job.tree is not None:  # slow: readers of the end do not wait for it
                 job.kept = await self._services.worktrees.close(job.tree)
-            await self.jobs.notify(job, job.kept.words if job.kept else "")
+            warning = await self._check.look(agent) if self._check is not None and status != "killed" else ""
+            await self.jobs.notify(job, job.kept.words if job.kept else "", warning)
         except StoreError as fault:
             self.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             await agent.put_away()

@@ -139,11 +139,15 @@ class Jobs(Struct, eq=False):
             job.ended.set()
             job.settled.set()
 
-    async def notify(self, job: Job, extra: str = "") -> None:
-        """Reports the end: an event for watchers, and a letter for an owner that did not wait."""
+    async def notify(self, job: Job, extra: str = "", warning: str = "") -> None:
+        """Reports the end: an event for watchers, and a letter for an owner that did not wait.
+
+        In its result `warning` stands first, `extra` last.
+        """
         result = job.result
-        if extra:
-            result = job.result = replace(result, result=f"{result.result}\n\n{extra}".strip())
+        if extra or warning:
+            whole = "\n\n".join(part for part in (warning, result.result, extra) if part)
+            result = job.result = replace(result, result=whole)
         if job.background:
             await self._post(job.row(), job.output)
         ended = JobEnded(job.id, job.status, result.summary, str(job.output), result.usage, job.call)

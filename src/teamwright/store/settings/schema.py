@@ -97,6 +97,7 @@ class Own(Struct, frozen=True, rename="camel"):
     coordinator: bool = False
     proactive_seconds: Seconds = 60.0  # between two ticks of an idle agent in proactive mode
     agent_summaries: bool = False
+    hand_off_check: bool = False
     summary_seconds: Seconds = 30.0  # at least, between two summaries of one agent
     prompt_suggestions: bool = False
     mcp_form_defaults: bool = False  # where nobody can be asked, a server's form is answered with its own defaults

@@ -46,6 +46,7 @@ ABOUT = {
     "teamwright.notifySeconds": "a turn of this many seconds is worth a notification when it ends",
     "teamwright.terminalTitle": "the terminal's title says what the session does",
     "teamwright.promptSuggestions": "suggests the next prompt after each turn",
+    "teamwright.handOffCheck": "looks over an agent's tool calls before its result is passed on",
     "teamwright.agentSummaries": "asks background agents now and then for a line on what they do",
     "teamwright.sessionMemory": "sessions leave notes for later ones in the same project",
     "teamwright.background": "false: nothing runs in the background",
