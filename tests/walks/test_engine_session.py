@@ -1,4 +1,4 @@
-"""A session whose store and transcripts are in an engine: it goes on on another machine, and never twice."""
+"""A session whose store and transcripts are in an engine: it continues on another machine, and never twice."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ async def test_a_session_goes_on_on_another_machine(tmp_path: Path, space: Addre
     )
     assert again.session.id == first.session.id and again.ends[0].text == "heron"
     said = texts(again.model)
-    assert "goes on on another machine" in said and f"Paths below {here.project} are below {there.project}" in said
+    assert "continues on another machine" in said and f"Paths below {here.project} are below {there.project}" in said
     assert "read it" in said and "I have read it" in said and "which word?" in said
     assert again.model.requests[0].system == first.model.requests[0].system  # the stored prompt
     third = await here.walk(["well"], ["and now?"], engine=str(space), origin=Origin(resume=first.session.id[:8]))
@@ -79,7 +79,7 @@ async def test_a_session_goes_on_in_a_clone_and_not_in_another_repository(tmp_pa
     walk = await clone.walk(["hello", "yes"], ["now?"], engine=str(space), origin=back)
     assert walk.ends[0].text == "yes"
     again = await clone.walk(["hello", "yes", "well"], ["still?"], engine=str(space), origin=back)
-    assert texts(again.model).count("goes on on another machine") == 1
+    assert texts(again.model).count("continues on another machine") == 1
 
 
 @pytest.mark.spec("Z16")

@@ -17,7 +17,7 @@ from teamwright.store.engine.space import Space
 
 _LIMIT = 20.0  # seconds to find a repository's first commit
 MOVED = (
-    "[This session goes on on another machine, {host}, in {cwd}; before, it was on {was_host}, in {was_cwd}. Paths "
+    "[This session continues on another machine, {host}, in {cwd}; before, it was on {was_host}, in {was_cwd}. Paths "
     "below {was_cwd} are below {cwd} here. What was not committed there, worktrees of agents, their running programs "
     "and long outputs stayed on the other disk.]"
 )

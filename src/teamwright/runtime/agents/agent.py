@@ -51,7 +51,7 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 
 class Agent:
     plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
-    moved: str = ""  # what it is told before its next request, where it goes on on another machine
+    moved: str = ""  # what it is told before its next request, where it continues on another machine
     leaving: bool = False  # this process hands it over: no call is begun any more
 
     def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: "AgentFactory") -> None:

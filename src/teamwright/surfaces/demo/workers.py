@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.core.errors import TeamwrightError, UsageError
+from teamwright.core.text import shown
 from teamwright.surfaces.demo.screen import Screen
 from teamwright.surfaces.demo.shop import git, tests_pass
 from teamwright.surfaces.demo.workers_story import COMMITS, PROMPT, script_text
@@ -183,7 +184,7 @@ class _Stage:
         commits = git(self._shop, "log", "--no-merges", "--format=%s").splitlines()
         passed = tests_pass(self._shop, "test_prices", "test_labels")
         found = {
-            f"ada began on {places[0]} and went on on {places[-1]}": bool(self._killed) and len(set(places)) > 1,
+            f"ada began on {places[0]} and continued on {places[-1]}": bool(self._killed) and len(set(places)) > 1,
             f"commits: {len(commits)}, each once": sorted(commits) == sorted(COMMITS),
             "both branches came back and are merged": "worktree-ada" in git(self._shop, "branch", "--merged"),
             "the tests of both pass": passed,
@@ -207,4 +208,4 @@ def _told(line: dict[str, Any]) -> Iterator[str]:
         elif block["type"] == "tool_use":
             given = block["input"]
             what = given.get("command") or given.get("file_path") or given.get("name") or given.get("to") or ""
-            yield f"+ {block['name']} {what}"[:90]
+            yield shown(f"+ {block['name']} {what}", 90)

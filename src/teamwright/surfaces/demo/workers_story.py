@@ -5,7 +5,7 @@ from typing import Any
 
 from teamwright.surfaces.demo.shop import LABELS, PRICES
 
-PROMPT = "Mend the shop with two teammates, and merge their work."
+PROMPT = "Fix the shop with two teammates, and merge their work."
 COMMITS = ("A shop", "cheapest() of an empty list is None", "Prices with two digits")
 _ADA, _BEN = "You look after prices.py.", "You look after labels.py."
 _PAUSE = 4  # seconds in which ada thinks, and her worker is killed
