@@ -14,8 +14,8 @@ from teamwright.runtime.teams.deps import Base
 from teamwright.store.files.transcripts import Transcript
 
 MOVED = (
-    "[You continue on another machine, {host}, in {cwd}; before, you were in {was}. You have the files as they were after "
-    "your last finished call: branches, commits and changes (what was staged is not staged any more). Ignored files, "
+    "[You continue on another machine, {host}, in {cwd}; before, you were in {was}. You have the files as they were "
+    "after your last finished call: branches, commits and changes (what was staged is not staged any more). Ignored files, "
     "stashes, a merge half-way, running programs and everything outside of the repository stayed there. Paths below "
     "{was} are below {cwd} now.]"
 )
