@@ -15,9 +15,9 @@ from teamwright.store.files.transcripts import Transcript
 
 MOVED = (
     "[You continue on another machine, {host}, in {cwd}; before, you were in {was}. You have the files as they were "
-    "after your last finished call: branches, commits and changes (what was staged is not staged any more). Ignored files, "
-    "stashes, a merge half-way, running programs and everything outside of the repository stayed there. Paths below "
-    "{was} are below {cwd} now.]"
+    "after your last finished call: branches, commits and changes (what was staged is not staged any more). Ignored "
+    "files, stashes, a merge half-way, running programs and everything outside of the repository stayed there. Paths "
+    "below {was} are below {cwd} now.]"
 )
 
 
