@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-SMALL, TIMES, MOST = 20_000, 8, 24.0  # linear work takes TIMES as long, quadratic work TIMES squared
+SMALL, TIMES, MOST = 6_000, 8, 24.0  # linear work takes TIMES as long, quadratic work TIMES squared
 
 
 def _seconds(work: Callable[[str], object], text: str) -> float:
