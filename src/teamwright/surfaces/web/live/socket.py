@@ -207,7 +207,7 @@ class LiveTabs:
         """Tells what changed, until it is cancelled."""
         checked = 0.0
         while True:
-            with anyio.move_on_after(CHECK):
+            with anyio.move_on_after(self._pause()):
                 await self._moved.wait()
             self._moved = anyio.Event()
             if self._tabs:
@@ -216,6 +216,11 @@ class LiveTabs:
                     await self._tell_all(files=due)
                 checked = anyio.current_time() + CHECK if due else checked
             await anyio.sleep(PACE)
+
+    def _pause(self) -> float:
+        """News that came too soon after the last ones are told as soon as it is their time, whatever moves."""
+        waits = bool(self._tabs) and self._hub.news.is_set()
+        return max(0.0, min(CHECK, self._due - anyio.current_time())) if waits else CHECK
 
     async def _tell_all(self, *, files: bool) -> None:
         for place, feed in list(self._feeds.items()):
@@ -260,7 +265,7 @@ def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> Non
     if first or sessions or questions or gone:
         answers = {id: how for id in gone if (how := answered(id)) is not None}
         told = {"sessions": sessions, "questions": questions, "gone": gone, "answered": answers}
-        tab.put({"type": "now", "at": now["at"]} | told)
+        tab.put({"type": "now", "at": now["at"], "whole": first} | told)
 
 
 def _changed(told: dict[str, bytes], found: Iterable[Json]) -> list[Json]:

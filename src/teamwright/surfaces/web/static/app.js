@@ -5,7 +5,7 @@ import { h, patch } from "./dom.js";
 import { enter, key } from "./net.js";
 import { coloured, empty, folder, icon, mark, nested, sentence, spent, who } from "./parts.js";
 import { costScreen, helpDialog, linksScreen, newScreen, nowScreen, sessionsScreen, settingsScreen, waitingScreen } from "./screens.js";
-import { arrive, connect, draw, go, mayAct, act, paintBy, sessionOf, snapshot, state, to } from "./state.js";
+import { arrive, connect, draw, go, mayAct, act, paintBy, sessionOf, snapshot, state, to, wish } from "./state.js";
 import { afterDraw, beforeDraw, otherAgent, talkScreen } from "./talk.js";
 import { changesScreen, mailScreen, replayBar, replayKey, tasksScreen, teamScreen } from "./work.js";
 
@@ -19,7 +19,17 @@ function paint() {
   beforeDraw();
   patch(root, state.trouble || state.line === "refused" ? locked() : frame());
   afterDraw();
+  shade();
   entitle();
+}
+
+/** What lies below a dialog is out of reach; the focus goes back to where it was. */
+let before = null;
+function shade() {
+  if (state.help === Boolean(before)) return;
+  for (const part of root.querySelectorAll(".frame > :not(.over, .spoken)")) part.inert = state.help;
+  if (state.help) before = document.activeElement || document.body;
+  else before = (before.isConnected && before.focus(), null);
 }
 
 function locked() {
@@ -101,6 +111,9 @@ function railSession(session, small) {
 function sessionScreen(phone) {
   const session = sessionOf(state.route.session);
   const { page } = state.route;
+  if (session && session.missing && (!session.status || session.status === 429 || session.status >= 500)) {
+    return h("div.pane", null, empty("This session cannot be shown now.", session.missing));
+  }
   if (session && session.missing) {
     return h("div.pane", null, empty("This session is not there.", "It was removed, or this link does not show it.", h("a.button", to({ page: "sessions" }), "All sessions")));
   }
@@ -111,13 +124,13 @@ function sessionScreen(phone) {
     state.route.at ? null : replayBar());
   const replay = state.route.at ? replayBar() : null;
   if (page === "talk") return h("div.session-screen", null, tabs, replay, phone ? phoneQuestions(session) : null, talkScreen());
-  return h("div.session-screen", null, tabs, replay, h("div.pane", { key: page }, h("h1", null, OF_SESSION[page][0]), OF_SESSION[page][1](session)));
+  return h("div.session-screen", null, tabs, replay, h("div.pane", { key: page }, h("h1.spoken", null, OF_SESSION[page][0]), OF_SESSION[page][1](session)));
 }
 
 function phoneQuestions(session) {
   const [first, ...rest] = questionsOf(session.id).list;
   if (!first || state.route.at) return null;
-  return h("a.asks", to({ page: "waiting" }), h("span.cut.grow", null, `${first.agent_name} wants to use ${first.tool}`, rest.length ? ` and ${rest.length} more` : ""), "Answer ›");
+  return h("a.asks", to({ page: "waiting" }), h("span.cut.grow", null, wish(first), rest.length ? ` and ${rest.length} more` : ""), "Answer ›");
 }
 
 function sidePane() {
@@ -202,6 +215,7 @@ function heardKey(name, event) {
 
 function escape() {
   if (state.help) state.help = false;
+  else if (side.open && state.wide < 1100) side.open = false;
   else if (document.activeElement && document.activeElement !== document.body) document.activeElement.blur();
   else if (state.route.session) go({ page: "now" });
   draw();
