@@ -207,7 +207,8 @@ class LiveTabs:
         """Tells what changed, until it is cancelled."""
         checked = 0.0
         while True:
-            with anyio.move_on_after(self._pause()):
+            waits = bool(self._tabs) and self._hub.news.is_set()
+            with anyio.move_on_after(pause_for(news=waits, due=self._due, now=anyio.current_time())):
                 await self._moved.wait()
             self._moved = anyio.Event()
             if self._tabs:
@@ -216,11 +217,6 @@ class LiveTabs:
                     await self._tell_all(files=due)
                 checked = anyio.current_time() + CHECK if due else checked
             await anyio.sleep(PACE)
-
-    def _pause(self) -> float:
-        """News that came too soon after the last ones are told as soon as it is their time, whatever moves."""
-        waits = bool(self._tabs) and self._hub.news.is_set()
-        return max(0.0, min(CHECK, self._due - anyio.current_time())) if waits else CHECK
 
     async def _tell_all(self, *, files: bool) -> None:
         for place, feed in list(self._feeds.items()):
@@ -249,6 +245,11 @@ class LiveTabs:
         for tab in self._tabs:
             if tab.link.session in ("", session):
                 tab.put(message)
+
+
+def pause_for(*, news: bool, due: float, now: float) -> float:
+    """News that came too soon after the last are told as soon as it is their time, though nothing moves meanwhile."""
+    return max(0.0, min(CHECK, due - now)) if news else CHECK
 
 
 def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> None:

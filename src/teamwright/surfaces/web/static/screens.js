@@ -9,6 +9,7 @@ import { act, agentOf, draw, go, snapshot, stale, state, to, want } from "./stat
 // --- Now
 
 export const MODES = new Map([["default", "ask for what needs a yes"], ["acceptEdits", "edit without asking"], ["plan", "plan first"], ["dontAsk", "never ask, refuse instead"]]);
+export const modeName = (mode) => (mode === "bypassPermissions" ? "never asks" : MODES.get(mode) || mode);
 
 export function nowScreen() {
   const sessions = [...state.sessions.values()].sort((a, b) => order(a) - order(b) || b.updated - a.updated);
@@ -34,7 +35,7 @@ function sessionCard(session) {
       h("a.title.cut", to({ page: "talk", session: session.id, agent: main ? main.id : session.id }), session.title || "(nothing was said yet)"),
       h("span.push.num", null, spent(session))),
     h("p.dim.small.meta", null, h("span.cut", { title: session.cwd }, folder(session.cwd)), session.team ? h("span", null, `team ${session.team}`) : null,
-      h("span", null, session.model), session.mode && session.mode !== "default" ? h("span", null, MODES.get(session.mode) || session.mode) : null, session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
+      h("span", null, session.model), session.mode && session.mode !== "default" ? h("span", null, modeName(session.mode)) : null, session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
       session.steerable ? null : h("span.warn", null, "watch only")),
     budget(session),
     agentRows(session, session.agents));
@@ -55,7 +56,7 @@ export function agentRows(session, agents) {
   const list = [...busy, ...rest].slice(0, MOST_ROWS);
   return h("ul.agents", { "aria-label": "Agents" }, list.map((agent) => h("li", { key: agent.id },
     h("a.agent", to({ page: "talk", session: session.id, agent: agent.id }),
-      mark(agent.state), who(agent, "cut"), h("span.doing.cut", { title: doing(agent) }, doing(agent)),
+      mark(agent.state), who(agent, "cut"), h("span.doing.cut", { title: doing(agent, agents) }, doing(agent, agents)),
       h("span.task.cut", agent.task ? { title: agent.task.subject } : null, agent.task ? `#${agent.task.id}` : ""),
       h("span.num.dim", null, agent.since && (agent.state === "running" || agent.state === "waiting") ? span(state.clock - agent.since) : ""),
       h("span.num.dim.wide", null, agent.tokens ? count(agent.tokens) : ""),
@@ -63,8 +64,11 @@ export function agentRows(session, agents) {
   agents.length > list.length ? h("li.dim.small", null, h("a", to({ page: "team", session: session.id }), `${agents.length - list.length} more`)) : null);
 }
 
-export function doing(agent) {
-  if (agent.state === "waiting" && agent.waiting_for) return `waits for ${agent.waiting_for}`;
+export function doing(agent, all = []) {
+  if (agent.state === "waiting" && agent.waiting_for) {
+    const child = all.find((one) => one.parent === agent.id && !one.ended && !one.background && one.name === agent.waiting_for);
+    return `waits for ${child ? nameOf(child) : agent.waiting_for}`;
+  }
   if (agent.state === "running") return agent.summary || agent.doing || "works";
   return agent.waiting_for && agent.state === "failed" ? agent.waiting_for : stateWord(agent.state);
 }

@@ -23,7 +23,7 @@ function head(session, agent) {
   const busy = agent.state === "running" || agent.state === "waiting";
   const kind = agent.team ? `teammate of ${agent.team}` : agent.parent ? agent.kind : session && session.team ? `leads ${session.team}` : session ? session.model : "";
   const may = session && mayAct(session);
-  return h("header.bar", null, h("h1.cut", null, who(agent)), h("span.dim.cut.grow", null, kind),
+  return h("header.bar", null, h("h1.cut", null, who(agent)), h("span.dim.cut.grow.kind", null, kind),
     h("span.state", null, mark(agent.state), h("span", null, ` ${stateWord(agent.state)}`), busy && agent.since ? h("span.dim", null, ` ${span(state.clock - agent.since)}`) : null),
     may && agent.state === "running" ? button("Interrupt", () => act("interrupt", `/api/sessions/${session.id}/interrupt`, { agent: agent.id }), { hint: ".", kind: "small" }) : null,
     may && waitedFor(agent) ? background(session, agent, "interrupt") : null,
@@ -256,7 +256,7 @@ function foot(session, agent) {
       button("Take back", () => takeBack(session, agent, one), { kind: "small" }))),
     h("form", { onsubmit: (event) => (event.preventDefault(), say(session, agent)) },
       h("textarea", {
-        "aria-label": `Message ${label}`, placeholder: `Message ${label}`, rows: 1, value: state.drafts.get(agent.id) || "",
+        "aria-label": `Message ${label}`, placeholder: `Message ${label.length > 28 ? `${label.slice(0, 27)}…` : label}`, rows: 1, value: state.drafts.get(agent.id) || "",
         oninput: (event) => (state.drafts.set(agent.id, event.target.value), grow(event.target)),
         onkeydown: (event) => typedKey(event, session, agent, queued), made: (node) => requestAnimationFrame(() => grow(node)),
       }),

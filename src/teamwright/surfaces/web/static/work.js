@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { get } from "./net.js";
 import { ago, button, clock, colorClass, coloured, count, empty, error, icon, mark, money, nameOf, nested, rows, shown, sides, span, who } from "./parts.js";
-import { doing, MODES } from "./screens.js";
+import { doing, modeName, MODES } from "./screens.js";
 import { act, draw, go, mayAct, snapshot, stale, state, to, want } from "./state.js";
 import { background, waitedFor } from "./talk.js";
 
@@ -18,8 +18,8 @@ export function teamScreen(session) {
   const tree = nested(agents);
   return h("section", { "aria-label": "Agents" }, h("ul.list.team", null, tree.map(([agent, deep]) => {
     const member = roster.get(agent.id);
-    return h("li.line", { key: agent.id, css: { "padding-left": `${8 + deep * 16}px` } }, mark(agent.state),
-      h("a.grow.cut", to({ page: "talk", session: session.id, agent: agent.id, at: state.route.at }), who(agent), h("span.dim", null, ` ${doing(agent)}`)),
+    return h("li.line", { key: agent.id },
+      h("a.member", to({ page: "talk", session: session.id, agent: agent.id, at: state.route.at }, { css: { "padding-left": `${deep * 16}px` } }), mark(agent.state), h("span.name", null, who(agent, "cut"), h("span.doing.cut", { title: doing(agent, agents) }, doing(agent, agents)))),
       h("span.facts", null, agent.task ? h("span.task", { title: agent.task.subject }, `#${agent.task.id}`) : null,
         member && member.unread ? h("span.badge", { title: "unread messages" }, member.unread) : null,
         agent.worktree ? h("code.small.dim.cut", { title: agent.worktree }, agent.worktree) : null),
@@ -37,7 +37,7 @@ function controls(session) {
   if (!mayAct(session)) return null;
   return h("div.pair.controls", null,
     h("label.field", null, h("span", null, "Permissions"), h("select", { value: session.mode, onchange: (event) => act("mode", `${base()}/mode`, { mode: event.target.value }) },
-      [...new Set([...MODES.keys(), session.mode])].map((mode) => h("option", { key: mode, value: mode }, MODES.get(mode) || mode))), error("mode")),
+      [...new Set([...MODES.keys(), session.mode])].map((mode) => h("option", { key: mode, value: mode }, modeName(mode)))), error("mode")),
     h("label.field", null, h("span", null, "Model"), h("select", { value: session.model, onchange: (event) => act("model", `${base()}/model`, { model: event.target.value }) },
       [...new Set([session.model, ...(session.models || [])])].map((model) => h("option", { key: model, value: model }, model))), error("model")));
 }
@@ -165,7 +165,7 @@ const asOf = (entry) => (entry.delivered_at && entry.delivered_at <= state.route
 function letters(list, session) {
   return h("ol.letters", null, [...list].reverse().map((entry) => h(`li.letter.m-${entry.state}`, { key: entry.n },
     h("button.plain", { type: "button", "aria-expanded": post.open === entry.n ? "true" : "false", onclick: () => ((post.open = post.open === entry.n ? 0 : entry.n), draw()) },
-      h("span.who", { class: colorOf(session, entry.from) }, entry.from), h("span.dim", null, " → "), h("span.who", { class: colorOf(session, entry.to) }, entry.to),
+      h("span.who.cut", { class: colorOf(session, entry.from), title: entry.from }, entry.from), h("span.dim", null, "→"), h("span.who.cut", { class: colorOf(session, entry.to), title: entry.to }, entry.to),
       h("span.push.dim.num", null, clock(entry.sent_at)), h("span.summary.cut", null, entry.summary || entry.text)),
     h("p.dim.small", null, entry.state === "dead" ? `dead: ${entry.reason || "nobody reads it"}` : entry.delivered_at ? readAfter(entry.delivered_at - entry.sent_at) : "not read yet"),
     post.open === entry.n ? h("p.text", null, entry.text) : null)));
