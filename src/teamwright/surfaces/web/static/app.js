@@ -27,9 +27,9 @@ function paint() {
 let before = null;
 function shade() {
   if (state.help === Boolean(before)) return;
-  for (const part of root.querySelectorAll(".frame > :not(.over, .spoken)")) part.inert = state.help;
   if (state.help) before = document.activeElement || document.body;
-  else before = (before.isConnected && before.focus(), null);
+  for (const part of root.querySelectorAll(".frame > :not(.over, .spoken)")) part.inert = state.help;
+  if (!state.help) before = (before.isConnected && before.focus(), null);
 }
 
 function locked() {

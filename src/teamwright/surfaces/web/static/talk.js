@@ -26,14 +26,14 @@ function head(session, agent) {
   return h("header.bar", null, h("h1.cut", null, who(agent)), h("span.dim.cut.grow.kind", null, kind),
     h("span.state", null, mark(agent.state), h("span", null, ` ${stateWord(agent.state)}`), busy && agent.since ? h("span.dim", null, ` ${span(state.clock - agent.since)}`) : null),
     may && agent.state === "running" ? button("Interrupt", () => act("interrupt", `/api/sessions/${session.id}/interrupt`, { agent: agent.id }), { hint: ".", kind: "small" }) : null,
-    may && waitedFor(agent) ? background(session, agent, "interrupt") : null,
+    may && waitedFor(session, agent) ? background(session, agent, "interrupt") : null,
     may && agent.parent && !agent.ended ? button("Stop", () => act("interrupt", `/api/sessions/${session.id}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null,
     error("interrupt"));
 }
 
 /** Another agent waits for it, and could go on. */
-export function waitedFor(agent) {
-  return agent.parent && !agent.team && !agent.background && !agent.ended;
+export function waitedFor(session, agent) {
+  return agentOf(session, agent.parent)?.state === "waiting" && !agent.team && !agent.background && !agent.ended;
 }
 
 export function background(session, agent, name) {

@@ -25,7 +25,7 @@ export function teamScreen(session) {
         agent.worktree ? h("code.small.dim.cut", { title: agent.worktree }, agent.worktree) : null),
       h("span.dim.num", null, count(agent.tokens)), h("span.dim.num", null, money(agent.usd)),
       h("span.acts", null, mayAct(session) && agent.state === "running" ? button("Interrupt", () => act(`a-${agent.id}`, `${base()}/interrupt`, { agent: agent.id }), { kind: "small", "aria-label": `Interrupt ${nameOf(agent)}` }) : null,
-      mayAct(session) && waitedFor(agent) ? background(session, agent, `a-${agent.id}`) : null,
+      mayAct(session) && waitedFor(session, agent) ? background(session, agent, `a-${agent.id}`) : null,
       mayAct(session) && agent.team && agent.parent && !agent.ended ? button("Shut down", () => act(`a-${agent.id}`, `${base()}/shutdown`, { agent: agent.id }), { kind: "small", "aria-label": `Shut down ${nameOf(agent)}`, title: "Asks it to end when its work is done" }) : null,
       mayAct(session) && agent.parent && !agent.ended ? button("Stop", () => act(`a-${agent.id}`, `${base()}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null),
       error(`a-${agent.id}`));
@@ -49,7 +49,7 @@ const COLUMNS = [["blocked", "Blocked"], ["ready", "Ready"], ["in_progress", "In
 
 export function tasksScreen(session, narrow = false) {
   const then = snapshot();
-  const held = then || want(`${base()}/tasks${board.chosen ? `?chosen=${board.chosen}` : ""}`, 5000);
+  const held = then || kept(want(`${base()}/tasks${board.chosen ? `?chosen=${board.chosen}` : ""}`, 5000));
   const view = narrow || then ? "list" : board.view;
   const may = mayAct(session);
   return h("section", { "aria-label": "Tasks" },
@@ -62,6 +62,12 @@ export function tasksScreen(session, narrow = false) {
       if (view === "graph") return graph(told);
       return view === "board" ? columns(told.tasks, session) : h("ul.list", null, told.tasks.map((task) => h("li", { key: task.id }, taskCard(task, session, narrow))));
     }));
+}
+
+/** While the paths of another task are asked for, what is there stays. */
+function kept(held) {
+  if (held.value) Object.assign(board, { last: held.value, of: state.route.session });
+  return held.value || held.error || board.of !== state.route.session ? held : { ...held, value: board.last };
 }
 
 const columnOf = (task) => (task.status === "pending" ? (task.blockedBy.length ? "blocked" : "ready") : task.status);
