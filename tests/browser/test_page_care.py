@@ -1,5 +1,6 @@
-"""What a page must not do to people: show what has gone, take a second click for another yes, flicker, lose the focus."""
+"""What a page must not do: show what has gone, take a second click for another yes, flicker, lose words or focus."""
 
+import json
 import time
 from typing import Any
 
@@ -142,7 +143,8 @@ def test_the_graph_and_the_list_of_keys_need_no_mouse(program: Program, page: Op
     tab = page(f"/s/{id}/tasks")
     tab.get_by_role("button", name="graph").click()
     node = tab.get_by_role("button", name="#2 parser, Blocked")
-    node.focus()
+    tab.get_by_role("button", name="#1 grammar, Ready").focus()
+    tab.keyboard.press("Tab")
     tab.keyboard.press("Enter")
     until(tab, "document.querySelectorAll('.edge.is-lit').length === 1")
     assert node.get_attribute("aria-pressed") == "true"
@@ -176,3 +178,27 @@ def test_long_names_stay_inside(program: Program, web: WebHub, page: OpenPage, w
           .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
           .map((one) => one.className + one.textContent.slice(0, 30))""")
         assert wide == [] and tab.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.spec("N26", "N13")
+def test_a_session_is_started_with_keys_alone(program: Program, web: WebHub, page: OpenPage) -> None:
+    file = program.root / "typed.json"
+    file.write_text(json.dumps([bash("touch typed"), "It is made."]))
+    tab = page()
+    tab.get_by_role("main").get_by_role("link", name="New session").press("Enter")
+    until(tab, "document.activeElement.matches('textarea')")
+    tab.keyboard.type("Make it, quickly")
+    for word in ("", f"script/{file}"):
+        tab.keyboard.press("Tab")
+        tab.keyboard.type(word)
+    tab.keyboard.press("Shift+Tab")
+    tab.keyboard.press("Shift+Tab")
+    tab.keyboard.press("Control+Enter")
+    tab.get_by_role("article", name="main wants to use Bash").wait_for()
+    tab.evaluate(SEEN)
+    tab.keyboard.press("y")
+    tab.get_by_text("It is made.", exact=True).wait_for()
+    assert (program.project / "typed").exists() and tab.get_by_text("Make it, quickly").count()
+    web.until("/api/now", lambda now: not now["sessions"])
+    tab.get_by_text("It has ended.").wait_for()
+    assert tab.get_by_role("navigation").get_by_label("ended").count() == 2  # nobody is idle where nothing runs

@@ -1,5 +1,6 @@
 """How soon the hub knows of a session, and how soon a page hears of what comes right after something else."""
 
+import json
 import os
 import signal
 import time
@@ -84,3 +85,22 @@ def test_the_first_message_of_every_socket_is_whole(program: Program, hub: WebHu
     (now,) = [m for m in again.until(lambda m: m["type"] == "now") if m["type"] == "now"]
     assert now["whole"] and len(now["questions"]) == 1
     again.close()
+
+
+@pytest.mark.spec("N25", "N26")
+def test_a_session_that_is_over_in_no_time_has_been_there(program: Program, hub: WebHub) -> None:
+    """What an earlier run complained of is no reason, nor is an end before anybody could look in."""
+    file = program.root / "short.json"
+    file.write_text(json.dumps([bash("touch made"), "one", "two"]))
+    body = {"prompt": "go", "model": f"script/{file}", "trust": False}
+    id = hub.post("/api/sessions", body).json["id"]
+    assert hub.answer(hub.question(), decision="deny").status == 200
+    hub.until(f"/api/sessions/{id}", lambda session: session["state"] == "ended")
+    (log,) = home_from(program.env).logs.glob("web-*.log")
+    assert "said no" in log.read_text()
+    again = hub.post(f"/api/sessions/{id}/say", {"text": "and again"})
+    assert again.status == 200, again.json
+    items = hub.get(f"/api/sessions/{id}/agents/{id}/items").json["items"]
+    assert "and again" in [item["text"] for item in items]
+    wrong = hub.post("/api/sessions", body | {"model": "nobody/knows-this"})
+    assert wrong.status == 409 and "nobody" in wrong.json["error"]

@@ -42,14 +42,9 @@ function frame() {
   const phone = state.wide < 700;
   const withSide = Boolean(state.route.session) && !phone && !sessionOf(state.route.session)?.missing && !(state.route.page === "changes" && state.route.name); // a diff needs the room
   return h(`div.frame.${phone ? "phone" : state.wide < 1100 ? "tablet" : "desk"}${withSide ? ".with-side" : ""}${withSide && side.open ? ".side-open" : ""}`, null,
-    top(phone), phone ? null : rail(), h("main.middle", { tabindex: -1 }, state.route.session ? sessionScreen(phone) : moreOr(phone)),
+    top(phone), phone ? null : rail(), h("main.middle", { tabindex: -1 }, phone && more.open ? moreScreen() : state.route.session ? sessionScreen(phone) : OF_ALL[state.route.page]()),
     withSide && (state.wide >= 1100 || side.open) ? sidePane() : null, phone ? bottom() : null, helpDialog(),
     h("div.spoken", { "aria-live": "polite", role: "status" }, state.spoken || ""));
-}
-
-function moreOr(phone) {
-  if (phone && more.open) return moreScreen();
-  return OF_ALL[state.route.page]();
 }
 
 // --- the line on top
@@ -154,7 +149,7 @@ function bottom() {
     item({ page: "now" }, "now", "Now"), item({ page: "waiting" }, "waiting", "Waiting", state.questions.size || null),
     item(id ? { page: "talk", session: id, agent: state.route.agent || id } : { page: "sessions" }, "talk", "Talk", null, Boolean(id)),
     item(id ? { page: "tasks", session: id } : { page: "sessions" }, "tasks", "Tasks", null, Boolean(id)),
-    h("button.bottom-item", { type: "button", "aria-expanded": more.open ? "true" : "false", onclick: (event) => (event.stopPropagation(), (more.open = !more.open), go({ page: "now" })) }, icon("more"), h("span", null, "More")));
+    h("button.bottom-item", { type: "button", "aria-expanded": more.open ? "true" : "false", onclick: (event) => (event.stopPropagation(), (more.open = !more.open), draw()) }, icon("more"), h("span", null, "More")));
 }
 
 function moreScreen() {
@@ -250,7 +245,7 @@ async function begin() {
     state.clock = Date.now();
     if (!document.hidden) draw();
   }, 1000);
-  addEventListener("popstate", arrive);
+  addEventListener("popstate", () => ((more.open = false), arrive()));
   addEventListener("resize", draw);
   addEventListener("redraw", draw);
   addEventListener("theme", dress);

@@ -77,7 +77,7 @@ const hasKeys = (question) => question.kind === "permission" || question.kind ==
 function sentence(question) {
   if (question.kind === "plan") return "has a plan";
   if (question.kind === "ask" || question.kind === "form") return "asks";
-  return question.is_edit ? "wants to change a file" : question.tool === "Bash" ? "wants to run" : `wants to use ${question.tool}`;
+  return question.tool === "Bash" ? "wants to run" : question.is_edit ? "wants to change a file" : `wants to use ${question.tool}`;
 }
 
 function body(question) {

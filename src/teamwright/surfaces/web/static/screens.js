@@ -133,7 +133,7 @@ export function newScreen() {
       h("label.field", null, h("span", null, "What should be done?"),
         h("textarea", { rows: 6, required: true, value: draft.prompt, made: (node) => state.wide >= 700 && requestAnimationFrame(() => node.focus()), onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && draft.prompt.trim() && !draft.untrusted && start(), oninput: (event) => (draft.prompt = event.target.value) })),
       h("label.field", null, h("span", null, "Directory"),
-        h("select", { value: draft.cwd, onchange: (event) => ((draft.cwd = event.target.value), draw()) },
+        h("select", { value: draft.cwd, onchange: (event) => (Object.assign(draft, { cwd: event.target.value, untrusted: null }), draw()) },
           (places ? places.places : [""]).map((place, n) => h("option", { key: place, value: n ? place : "" }, place || "that of the hub")))),
       h("div.pair", null,
         h("label.field", null, h("span", null, "Model"), h("input", { type: "text", placeholder: "as configured", value: draft.model, oninput: (event) => (draft.model = event.target.value) })),
@@ -142,7 +142,7 @@ export function newScreen() {
             [...MODES].map(([mode, words]) => h("option", { key: mode, value: mode }, words))))),
       draft.untrusted ? h("div.card", null, h("p.lead", null, "This directory brings settings or programs of its own:"),
         h("ul", null, draft.untrusted.map((part) => h("li", null, h("code", null, part)))),
-        h("div.answers", null, button("Trust it", () => start(true), { kind: "primary", busy }), button("Start without them", () => start(false), { busy }))) : null,
+        h("div.answers", null, button("Start without them", () => start(false), { kind: "primary", busy }), button("Trust it", () => start(true), { busy }))) : null,
       draft.untrusted ? null : h("div.answers", null, h("button.button.primary", { type: "submit", disabled: busy || undefined }, busy ? "Starting…" : "Start")),
       draft.untrusted ? null : error("new"),
       h("p.dim.small", null, "It runs in its own process: it goes on when you close this page or the hub. Its questions come up here.")));
