@@ -171,8 +171,8 @@ const asOf = (entry) => (entry.delivered_at && entry.delivered_at <= state.route
 function letters(list, session) {
   return h("ol.letters", null, [...list].reverse().map((entry) => h(`li.letter.m-${entry.state}`, { key: entry.n },
     h("button.plain", { type: "button", "aria-expanded": post.open === entry.n ? "true" : "false", onclick: () => ((post.open = post.open === entry.n ? 0 : entry.n), draw()) },
-      h("span.who.cut", { class: colorOf(session, entry.from), title: entry.from }, entry.from), h("span.dim", null, "→"), h("span.who.cut", { class: colorOf(session, entry.to), title: entry.to }, entry.to),
-      h("span.push.dim.num", null, clock(entry.sent_at)), h("span.summary.cut", null, entry.summary || entry.text)),
+      h("span.way", null, h("span.who.cut", { class: colorOf(session, entry.from), title: entry.from }, entry.from), h("span.dim", null, "→"), h("span.who.cut", { class: colorOf(session, entry.to), title: entry.to }, entry.to),
+        h("span.push.dim.num", null, clock(entry.sent_at))), h("span.summary.cut", null, entry.summary || entry.text)),
     h("p.dim.small", null, entry.state === "dead" ? `dead: ${entry.reason || "nobody reads it"}` : entry.delivered_at ? readAfter(entry.delivered_at - entry.sent_at) : "not read yet"),
     post.open === entry.n ? h("p.text", null, entry.text) : null)));
 }
