@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from anyio import to_thread
 
-from teamwright.core.data.event import Record, Streamed, TeamChanged, ToolEnded
+from teamwright.core.data.event import Asked, Record, TeamChanged, ToolEnded
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.paths import is_session_id
@@ -98,8 +98,8 @@ class LiveTabs:
                 self._news |= {("mail", session), ("board", session)}
             case ToolEnded():
                 self._news |= {("board", session), ("changes", session)}
-            case Streamed():
-                pass
+            case Asked():
+                self._due = 0.0  # somebody waits: that is told at once
             case _:
                 pass
         self._moved.set()
