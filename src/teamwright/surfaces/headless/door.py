@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import msgspec
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from teamwright.core.data.event import AgentStarted, Answered, LettersTaken, Record, Warned
 from teamwright.core.data.letter import ELEMENTS
@@ -35,16 +35,27 @@ HELLO = 0.1  # seconds in which a guest may say that it is an app
 PATIENCE = 60.0  # seconds that a guest may leave a line unread
 
 
-async def keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
-    """Listen until cancelled. A session that cannot have a door continues without one, and says so."""
+async def keep_door(
+    session: Session,
+    home: Home,
+    env: Mapping[str, str],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Listen until cancelled. A session that cannot have a door continues without one, and says so.
+
+    Whoever starts it with `TaskGroup.start` goes on once the door is open, or cannot be.
+    """
     here = DrivenSession(session, home)
     try:
-        await _listen(here, env)
+        await _listen(here, env, task_status)
     except (OSError, StoreError) as error:
         here.warn(f"`teamwright attach` cannot connect: {error}")
+        with contextlib.suppress(RuntimeError):  # it was open and has failed since
+            task_status.started()
 
 
-async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:
+async def _listen(session: DrivenSession, env: Mapping[str, str], task_status: TaskStatus[None]) -> None:
     """The address lies beside the session's lock; what a killed process left is replaced."""
     listener = open_listener(env)
     note = address_file(session.home, session.id)
@@ -59,6 +70,7 @@ async def _listen(session: DrivenSession, env: Mapping[str, str]) -> None:
 
     try:
         await anyio.to_thread.run_sync(write_file, note, os.fsencode(listener.path))
+        task_status.started()
         await listener.serve(receive)
     finally:
         listener.close()

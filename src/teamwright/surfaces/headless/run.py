@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import msgspec
+from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
@@ -75,7 +76,7 @@ async def run(headless: Headless, options: Options) -> int:
                 if states is not None:
                     group.start_soon(states.watch)
                 if headless.listen:
-                    group.start_soon(_keep_door, opened, session.home, options.env)
+                    await group.start(_keep_door, opened, session.home, options.env)  # before anything is said
                 await _feed(session, prompt, driver)
                 with suppress(StoreError):  # which is the session's trouble from then on
                     await opened.idle(jobs=headless.wait)
@@ -137,10 +138,10 @@ async def _listen(
     return states
 
 
-async def _keep_door(session: Session, home: Home, env: Mapping[str, str]) -> None:
+async def _keep_door(session: Session, home: Home, env: Mapping[str, str], *, task_status: TaskStatus[None]) -> None:
     from teamwright.surfaces.headless.door import keep_door  # noqa: PLC0415
 
-    await keep_door(session, home, env)
+    await keep_door(session, home, env, task_status=task_status)
 
 
 async def _read_prompt(argument: str | None) -> str:

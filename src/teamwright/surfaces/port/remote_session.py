@@ -180,6 +180,10 @@ class RemoteSession:
         except BrokenPipeError:
             raise UsageError("the session has ended") from None
 
+    def leave(self) -> None:
+        """Nobody listens to records any more; one who never began to has nothing to close."""
+        self._records.close()
+
     # --- what is heard
 
     async def listen(self) -> None:

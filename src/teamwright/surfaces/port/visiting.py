@@ -25,6 +25,8 @@ async def visit(home: Home, session: SessionId, *, every_ms: int = 0) -> AsyncGe
             refused = error  # told outside: a task group would wrap it
         else:
             yield there
+        finally:
+            there.leave()
         group.cancel_scope.cancel()
     if refused is not None:
         raise refused

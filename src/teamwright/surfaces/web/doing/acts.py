@@ -20,9 +20,9 @@ from teamwright.core.data.op import (
     ShutDown,
 )
 from teamwright.core.errors import UsageError
-from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
+from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.permissions.consent import MODES
-from teamwright.store.files.paths import find_transcript
+from teamwright.store.files.paths import Home, find_transcript
 from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.web.doing import start
 from teamwright.surfaces.web.doing.answers import answer
@@ -104,9 +104,9 @@ class Acts:
             raise Refused(400, "a session begins with a prompt")
         cwd = await self._place(call.text("cwd", ""))
         await start.settle_trust(self._hub.env, cwd, call.body.get("trust"))
-        id = await start.begin(self._hub.home, self._hub.env, cwd, prompt, model, mode)
-        await self._come_up(id)
-        return {"id": id}
+        session = await start.begin(self._hub.home, self._hub.env, cwd, prompt, model, mode)
+        await self._come_up(session)
+        return {"id": session.id}
 
     async def _place(self, wanted: str) -> Path:
         """The hub's own directory, or one that had a session."""
@@ -117,12 +117,14 @@ class Acts:
             raise Refused(403, "a session can be started in a directory that had one, or in that of `teamwright web`")
         return await _directory(wanted)
 
-    async def _come_up(self, id: str) -> None:
+    async def _come_up(self, session: start.Started, told: int = 0) -> None:
+        """Until we are in, or it has come and gone: then its transcript is longer than it was."""
         with anyio.move_on_after(UP):
-            while await self._hub.enter(id) is None:
-                words = await to_thread.run_sync(start.why_not, self._hub.home, id)
-                if words and SessionId(id) not in self._hub.guests:
-                    raise Refused(409, f"the session did not start: {words}")
+            while await self._hub.enter(session.id) is None:
+                if session.process.poll() is not None:
+                    if await to_thread.run_sync(_told, self._hub.home, session.id) == told:
+                        raise Refused(409, f"the session did not start: {session.why_not() or 'it said nothing'}")
+                    return
                 await anyio.sleep(0.1)
 
     async def resume(self, call: Call) -> Json:
@@ -136,8 +138,8 @@ class Acts:
         if found is None or found["state"] not in ("ended", "gone"):
             raise Refused(409, "it runs without a door: start it with --listen to take part")
         cwd = await _directory(found["cwd"])
-        await start.resume(self._hub.home, self._hub.env, cwd, path.stem, text)
-        await self._come_up(path.stem)
+        told = await to_thread.run_sync(_told, self._hub.home, path.stem)
+        await self._come_up(await start.resume(self._hub.home, self._hub.env, cwd, path.stem, text), told)
         return {"id": path.stem}
 
     async def say(self, call: Call) -> Json:
@@ -256,6 +258,12 @@ async def _directory(path: str) -> Path:
     if not path or not await anyio.Path(path).is_dir():
         raise Refused(409, "the directory of this session is gone")
     return Path(path)
+
+
+def _told(home: Home, id: str) -> int:
+    """The size of its transcript; 0 if there is none. Blocks."""
+    path = find_transcript(home, id)
+    return path.stat().st_size if path is not None else 0
 
 
 def _port(guest: Guest) -> RemoteSession:

@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from anyio import to_thread
 
@@ -27,15 +28,30 @@ class Untrusted(Refused):
         self.more = {"untrusted": [visible(part) for part in parts]}
 
 
-async def begin(home: Home, env: Mapping[str, str], cwd: Path, prompt: str, model: str, mode: str) -> str:
-    """A new session; its id."""
+class Started(NamedTuple):
+    """A session on its way up. What it complains of stands behind what earlier ones of its id had to say."""
+
+    id: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    before: int
+
+    def why_not(self) -> str:
+        """The last that it said."""
+        try:
+            said = self.log.read_bytes()[self.before :].decode(errors="replace").strip()
+        except OSError:
+            return ""
+        return visible(said.splitlines()[-1].removeprefix("teamwright: ")) if said else ""
+
+
+async def begin(home: Home, env: Mapping[str, str], cwd: Path, prompt: str, model: str, mode: str) -> Started:
     id = str(uuid.uuid4())
-    await to_thread.run_sync(_start, home, env, cwd, id, ["--session-id", id, *_choices(model, mode)], prompt)
-    return id
+    return await to_thread.run_sync(_start, home, env, cwd, id, ["--session-id", id, *_choices(model, mode)], prompt)
 
 
-async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt: str) -> None:
-    await to_thread.run_sync(_start, home, env, cwd, id, ["--resume", id], prompt)
+async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt: str) -> Started:
+    return await to_thread.run_sync(_start, home, env, cwd, id, ["--resume", id], prompt)
 
 
 def _choices(model: str, mode: str) -> list[str]:
@@ -48,10 +64,12 @@ def _choices(model: str, mode: str) -> list[str]:
     return [*(["--model", model] if model else []), *(["--permission-mode", mode] if mode else [])]
 
 
-def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> None:
+def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> Started:
     """No pipe leads to us: with one, our end would deny all its later questions."""
     argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options, "--", prompt]
-    said = create_file(home.logs / f"web-{id[:8]}.log", os.O_WRONLY | os.O_APPEND)
+    log = home.logs / f"web-{id[:8]}.log"
+    said = create_file(log, os.O_WRONLY | os.O_APPEND)
+    before = os.fstat(said).st_size
     try:
         session = subprocess.Popen(
             argv,
@@ -67,15 +85,7 @@ def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list
         raise Refused(409, f"the session could not be started: {error.strerror or error}") from None
     finally:
         os.close(said)
-
-
-def why_not(home: Home, id: str) -> str:
-    """What a session that did not come up had to say."""
-    try:
-        said = (home.logs / f"web-{id[:8]}.log").read_text(errors="replace").strip()
-    except OSError:
-        return ""
-    return visible(said.splitlines()[-1].removeprefix("teamwright: ")) if said else ""
+    return Started(id, session, log, before)
 
 
 async def settle_trust(env: Mapping[str, str], cwd: Path, answer: object) -> None:

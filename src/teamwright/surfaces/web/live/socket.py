@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from anyio import to_thread
 
-from teamwright.core.data.event import Record, Streamed, TeamChanged, ToolEnded
+from teamwright.core.data.event import Asked, Record, TeamChanged, ToolEnded
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.paths import is_session_id
@@ -98,8 +98,8 @@ class LiveTabs:
                 self._news |= {("mail", session), ("board", session)}
             case ToolEnded():
                 self._news |= {("board", session), ("changes", session)}
-            case Streamed():
-                pass
+            case Asked():
+                self._due = 0.0  # somebody waits: that is told at once
             case _:
                 pass
         self._moved.set()
@@ -207,7 +207,8 @@ class LiveTabs:
         """Tells what changed, until it is cancelled."""
         checked = 0.0
         while True:
-            with anyio.move_on_after(CHECK):
+            waits = bool(self._tabs) and self._hub.news.is_set()
+            with anyio.move_on_after(pause_for(news=waits, due=self._due, now=anyio.current_time())):
                 await self._moved.wait()
             self._moved = anyio.Event()
             if self._tabs:
@@ -246,6 +247,11 @@ class LiveTabs:
                 tab.put(message)
 
 
+def pause_for(*, news: bool, due: float, now: float) -> float:
+    """News that came too soon after the last are told as soon as it is their time, though nothing moves meanwhile."""
+    return max(0.0, min(CHECK, due - now)) if news else CHECK
+
+
 def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> None:
     """All of it the first time, then only what changed, and how questions that are gone were answered."""
     if tab.behind:
@@ -260,7 +266,7 @@ def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> Non
     if first or sessions or questions or gone:
         answers = {id: how for id in gone if (how := answered(id)) is not None}
         told = {"sessions": sessions, "questions": questions, "gone": gone, "answered": answers}
-        tab.put({"type": "now", "at": now["at"]} | told)
+        tab.put({"type": "now", "at": now["at"], "whole": first} | told)
 
 
 def _changed(told: dict[str, bytes], found: Iterable[Json]) -> list[Json]:

@@ -110,6 +110,11 @@ class Hub:
         guest = self.guests.get(SessionId(id.lower()))
         return guest if guest is not None and guest.inside else None
 
+    def _has_door(self, id: str) -> bool:
+        """One that is on its way in has found a door: what is asked of the session meanwhile waits for it."""
+        guest = self.guests.get(SessionId(id.lower()))
+        return guest is not None and not guest.over.is_set()
+
     async def enter(self, id: str) -> Guest | None:
         """The same; one that is on its way in is waited for."""
         await self.wake()
@@ -173,7 +178,7 @@ class Hub:
             "title": title,
             "cwd": cwd,
             "state": state,
-            "steerable": facts is not None,
+            "steerable": alive and self._has_door(path.stem),
             "model": facts.model if facts else fold.agent(fold.main).model,
             "mode": facts.mode if facts else fold.mode,
             "team": next((a["team"] for a in agents if a["team"]), ""),

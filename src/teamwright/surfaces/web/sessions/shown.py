@@ -161,9 +161,13 @@ def _parts(question: Question) -> list[Json] | None:
         return None
     return [
         {
-            "question": part.question,  # the name of its answer, too
+            "question": part.question,  # the name of its answer; `text` is what is drawn
+            "text": visible(part.question),
             "header": visible(part.header),
-            "options": [{"label": o.label, "description": visible(o.description)} for o in part.options],
+            "options": [
+                {"label": o.label, "text": visible(o.label), "description": visible(o.description)}
+                for o in part.options
+            ],
             "several": part.multi_select,
         }
         for part in parts
@@ -190,5 +194,6 @@ def _field(name: str, spec: Json, required: Any) -> Json:
         "description": visible(str(spec.get("description") or "")),
         "kind": "choice" if isinstance(choices, list) else kinds.get(str(spec.get("type")), "text"),
         "values": choices if isinstance(choices, list) else [],
+        "texts": [one_line(str(choice)) for choice in choices] if isinstance(choices, list) else [],
         "required": isinstance(required, list) and name in required,
     }

@@ -5,7 +5,7 @@ import { h, patch } from "./dom.js";
 import { enter, key } from "./net.js";
 import { coloured, empty, folder, icon, mark, nested, sentence, spent, who } from "./parts.js";
 import { costScreen, helpDialog, linksScreen, newScreen, nowScreen, sessionsScreen, settingsScreen, waitingScreen } from "./screens.js";
-import { arrive, connect, draw, go, mayAct, act, paintBy, sessionOf, snapshot, state, to } from "./state.js";
+import { arrive, connect, draw, go, mayAct, act, paintBy, sessionOf, snapshot, state, to, wish } from "./state.js";
 import { afterDraw, beforeDraw, otherAgent, talkScreen } from "./talk.js";
 import { changesScreen, mailScreen, replayBar, replayKey, tasksScreen, teamScreen } from "./work.js";
 
@@ -19,7 +19,17 @@ function paint() {
   beforeDraw();
   patch(root, state.trouble || state.line === "refused" ? locked() : frame());
   afterDraw();
+  shade();
   entitle();
+}
+
+/** What lies below a dialog is out of reach; the focus goes back to where it was. */
+let before = null;
+function shade() {
+  if (state.help === Boolean(before)) return;
+  if (state.help) before = document.activeElement || document.body;
+  for (const part of root.querySelectorAll(".frame > :not(.over, .spoken)")) part.inert = state.help;
+  if (!state.help) before = (before.isConnected && before.focus(), null);
 }
 
 function locked() {
@@ -32,14 +42,9 @@ function frame() {
   const phone = state.wide < 700;
   const withSide = Boolean(state.route.session) && !phone && !sessionOf(state.route.session)?.missing && !(state.route.page === "changes" && state.route.name); // a diff needs the room
   return h(`div.frame.${phone ? "phone" : state.wide < 1100 ? "tablet" : "desk"}${withSide ? ".with-side" : ""}${withSide && side.open ? ".side-open" : ""}`, null,
-    top(phone), phone ? null : rail(), h("main.middle", { tabindex: -1 }, state.route.session ? sessionScreen(phone) : moreOr(phone)),
+    top(phone), phone ? null : rail(), h("main.middle", { tabindex: -1 }, phone && more.open ? moreScreen() : state.route.session ? sessionScreen(phone) : OF_ALL[state.route.page]()),
     withSide && (state.wide >= 1100 || side.open) ? sidePane() : null, phone ? bottom() : null, helpDialog(),
     h("div.spoken", { "aria-live": "polite", role: "status" }, state.spoken || ""));
-}
-
-function moreOr(phone) {
-  if (phone && more.open) return moreScreen();
-  return OF_ALL[state.route.page]();
 }
 
 // --- the line on top
@@ -101,6 +106,9 @@ function railSession(session, small) {
 function sessionScreen(phone) {
   const session = sessionOf(state.route.session);
   const { page } = state.route;
+  if (session && session.missing && (!session.status || session.status === 429 || session.status >= 500)) {
+    return h("div.pane", null, empty("This session cannot be shown now.", session.missing));
+  }
   if (session && session.missing) {
     return h("div.pane", null, empty("This session is not there.", "It was removed, or this link does not show it.", h("a.button", to({ page: "sessions" }), "All sessions")));
   }
@@ -111,13 +119,13 @@ function sessionScreen(phone) {
     state.route.at ? null : replayBar());
   const replay = state.route.at ? replayBar() : null;
   if (page === "talk") return h("div.session-screen", null, tabs, replay, phone ? phoneQuestions(session) : null, talkScreen());
-  return h("div.session-screen", null, tabs, replay, h("div.pane", { key: page }, h("h1", null, OF_SESSION[page][0]), OF_SESSION[page][1](session)));
+  return h("div.session-screen", null, tabs, replay, h("div.pane", { key: page }, h("h1.spoken", null, OF_SESSION[page][0]), OF_SESSION[page][1](session)));
 }
 
 function phoneQuestions(session) {
   const [first, ...rest] = questionsOf(session.id).list;
   if (!first || state.route.at) return null;
-  return h("a.asks", to({ page: "waiting" }), h("span.cut.grow", null, `${first.agent_name} wants to use ${first.tool}`, rest.length ? ` and ${rest.length} more` : ""), "Answer ›");
+  return h("a.asks", to({ page: "waiting" }), h("span.cut.grow", null, wish(first), rest.length ? ` and ${rest.length} more` : ""), "Answer ›");
 }
 
 function sidePane() {
@@ -141,7 +149,7 @@ function bottom() {
     item({ page: "now" }, "now", "Now"), item({ page: "waiting" }, "waiting", "Waiting", state.questions.size || null),
     item(id ? { page: "talk", session: id, agent: state.route.agent || id } : { page: "sessions" }, "talk", "Talk", null, Boolean(id)),
     item(id ? { page: "tasks", session: id } : { page: "sessions" }, "tasks", "Tasks", null, Boolean(id)),
-    h("button.bottom-item", { type: "button", "aria-expanded": more.open ? "true" : "false", onclick: (event) => (event.stopPropagation(), (more.open = !more.open), go({ page: "now" })) }, icon("more"), h("span", null, "More")));
+    h("button.bottom-item", { type: "button", "aria-expanded": more.open ? "true" : "false", onclick: (event) => (event.stopPropagation(), (more.open = !more.open), draw()) }, icon("more"), h("span", null, "More")));
 }
 
 function moreScreen() {
@@ -202,6 +210,7 @@ function heardKey(name, event) {
 
 function escape() {
   if (state.help) state.help = false;
+  else if (side.open && state.wide < 1100) side.open = false;
   else if (document.activeElement && document.activeElement !== document.body) document.activeElement.blur();
   else if (state.route.session) go({ page: "now" });
   draw();
@@ -236,7 +245,7 @@ async function begin() {
     state.clock = Date.now();
     if (!document.hidden) draw();
   }, 1000);
-  addEventListener("popstate", arrive);
+  addEventListener("popstate", () => ((more.open = false), arrive()));
   addEventListener("resize", draw);
   addEventListener("redraw", draw);
   addEventListener("theme", dress);

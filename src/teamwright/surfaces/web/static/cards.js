@@ -5,9 +5,11 @@ import { markdown } from "./md.js";
 import { ago, button, colorClass, error, rows, sentence as words } from "./parts.js";
 import { act, draw, state, to } from "./state.js";
 
-const DEAF = 600; // milliseconds in which a new question hears nothing
+const DEAF = 600; // milliseconds in which a new question hears nothing,
+const SHIFTED = 300; // and all of them when one has gone: a second click or key was not meant for the next
 const typed = new Map(); // what is being written into a card, by question
-let focused = ""; // the card that hears keys
+let pointed = ""; // the card that somebody pointed at or went to
+let hears = ""; // the one that hears keys, and shows them
 
 export function waiting() {
   return [...state.questions.values()].sort((a, b) => a.asked - b.asked);
@@ -16,9 +18,10 @@ export function waiting() {
 export function cards(questions, { where = true } = {}) {
   const gone = [...state.gone.values()].filter(({ question }) => questions.scope(question));
   const list = questions.list;
+  hears = (list.find((one) => one.id === pointed) || list.find(hasKeys) || { id: "" }).id;
+  const shown = [...list.map((question) => ({ question, waits: true })), ...gone].sort((a, b) => a.question.asked - b.question.asked);
   return h("section.waiting", { "aria-label": "Waiting for you" },
-    list.map((question) => card(question, where)),
-    gone.map(({ question, how }) => h("article.card.is-gone", { key: question.id, "aria-label": "Answered" },
+    shown.map(({ question, how, waits }) => waits ? card(question, where) : h("article.card.is-gone", { key: question.id, "aria-label": "Answered" },
       h("p", null, h("span.who", { class: colorClass(question.color) }, question.agent_name), ` ${question.tool}: `, outcome(question, how)))),
     list.length || gone.length ? null : h("div.empty", null, h("p.lead", null, where ? "Nobody waits for you." : "Nobody waits for you here."), h("p", null, where ? "Questions of agents come up here, and can be answered here." : "Questions of this session come up here, and can be answered here.")));
 }
@@ -51,7 +54,7 @@ function card(question, where) {
   const session = state.sessions.get(question.session);
   return h("article.card", {
     key: question.id, "aria-label": name, tabindex: -1, "data-question": question.id,
-    onfocusin: () => (focused = question.id), onmouseenter: () => (focused = question.id),
+    onfocusin: () => point(question), onmousemove: (event) => (event.movementX || event.movementY) && point(question),
   },
     h("header", null,
       h("a.who", to({ page: "talk", session: question.session, agent: question.agent }, { class: colorClass(question.color) }), question.agent_name),
@@ -63,10 +66,18 @@ function card(question, where) {
     error(question.id));
 }
 
+function point(question) {
+  if (pointed === question.id) return;
+  pointed = question.id;
+  draw();
+}
+
+const hasKeys = (question) => question.kind === "permission" || question.kind === "plan";
+
 function sentence(question) {
   if (question.kind === "plan") return "has a plan";
   if (question.kind === "ask" || question.kind === "form") return "asks";
-  return question.is_edit ? "wants to change a file" : question.tool === "Bash" ? "wants to run" : `wants to use ${question.tool}`;
+  return question.tool === "Bash" ? "wants to run" : question.is_edit ? "wants to change a file" : `wants to use ${question.tool}`;
 }
 
 function body(question) {
@@ -83,20 +94,21 @@ function answers(question) {
   if (held && held.why !== undefined) return reason(question, held);
   const busy = state.busy.has(question.id);
   const yes = (more) => () => answer(question, { decision: "allow", ...more });
+  const key = (name) => (hears === question.id ? name : "");
   if (question.kind === "plan") {
-    return h("div.answers", null,
-      button("Approve", yes(), { kind: "primary", hint: "y", busy }),
-      button("Approve, edits unasked", yes({ mode: "acceptEdits" }), { hint: "t", busy }),
-      button("Keep planning", () => answer(question, { decision: "deny" }), { hint: "n", busy }),
-      button("Keep planning, because…", () => why(question), { hint: "w", busy }));
+    return h("div.answers.to-question", null,
+      button("Approve", yes(), { kind: "primary", hint: key("y"), busy }),
+      button("Approve, edits unasked", yes({ mode: "acceptEdits" }), { hint: key("t"), busy }),
+      button("Keep planning", () => answer(question, { decision: "deny" }), { hint: key("n"), busy }),
+      button("Keep planning, because…", () => why(question), { hint: key("w"), busy }));
   }
   const rules = question.rules.length > 0;
-  return [h("div.answers", null,
-    button("Allow once", yes(), { kind: "primary", hint: "y", busy }),
-    rules ? button(`Always for ${question.agent_name}`, yes({ always: "agent" }), { hint: "t", busy }) : null,
-    rules ? button("Always for all", yes({ always: "all" }), { hint: "a", busy }) : null,
-    button("No", () => answer(question, { decision: "deny" }), { hint: "n", busy }),
-    button("No, because…", () => why(question), { hint: "w", busy })),
+  return [h("div.answers.to-question", null,
+    button("Allow once", yes(), { kind: "primary", hint: key("y"), busy }),
+    rules ? button(`Always for ${question.agent_name}`, yes({ always: "agent" }), { hint: key("t"), busy }) : null,
+    rules ? button("Always for all", yes({ always: "all" }), { hint: key("a"), busy }) : null,
+    button("No", () => answer(question, { decision: "deny" }), { hint: key("n"), busy }),
+    button("No, because…", () => why(question), { hint: key("w"), busy })),
   rules ? h("p.rule.dim.small", null, "Always adds: ", question.rules.map((rule, n) => [n ? ", " : "", h("code", null, rule)])) : null];
 }
 
@@ -123,7 +135,7 @@ function reason(question, held) {
 }
 
 export async function answer(question, said) {
-  if (Date.now() - question.seen < DEAF) return;
+  if (Date.now() - question.seen < DEAF || Date.now() - state.shifted < SHIFTED) return;
   state.answered = question.id;
   const done = await act(question.id, `/api/sessions/${question.session}/questions/${question.id}`, said);
   if (done) typed.delete(question.id);
@@ -147,12 +159,12 @@ function asked(question, part, held, set, n) {
     if (!part.several) return set(part.question, [label]);
     return set(part.question, chosen.includes(label) ? chosen.filter((one) => one !== label) : [...chosen, label]);
   };
-  return h("fieldset", { key: name }, h("legend", null, part.question),
+  return h("fieldset", { key: name }, h("legend", null, part.text),
     part.options.map((option) => h("label.option", { key: option.label },
       h("input", { type: part.several ? "checkbox" : "radio", name, checked: chosen.includes(option.label), onchange: () => pick(option.label) }),
-      h("span", null, h("strong", null, option.label), h("span.dim", null, ` ${option.description}`)))),
+      h("span", null, h("strong", null, option.text), h("span.dim", null, ` ${option.description}`)))),
     h("label.option", null, h("span.dim", null, "Other"), h("input", {
-      type: "text", "aria-label": `Another answer: ${part.question}`, value: held.values[`${part.question}\n`] || "",
+      type: "text", "aria-label": `Another answer: ${part.text}`, value: held.values[`${part.question}\n`] || "",
       oninput: (event) => set(`${part.question}\n`, event.target.value),
     })));
 }
@@ -164,10 +176,10 @@ function field(part, held, set) {
   if (part.kind === "boolean") control = h("input", { type: "checkbox", checked: Boolean(value), onchange: (event) => set(part.name, event.target.checked) });
   else if (part.kind === "choice") {
     control = h("select", { onchange: (event) => set(part.name, part.values[event.target.value]) },
-      h("option", { value: "" }, "—"), part.values.map((one, n) => h("option", { value: n, selected: value === one }, String(one))));
+      h("option", { value: "" }, "—"), part.values.map((one, n) => h("option", { value: n, selected: value === one }, part.texts[n])));
   } else {
     const number = part.kind !== "text";
-    control = h("input", { type: number ? "number" : "text", value: value ?? "", oninput: (event) => set(part.name, number ? Number(event.target.value) : event.target.value) });
+    control = h("input", { type: number ? "number" : "text", value: value ?? "", oninput: (event) => set(part.name, number && event.target.value !== "" ? Number(event.target.value) : event.target.value) });
   }
   return h("label.field", { key: part.name }, h("span", null, label), control, part.description ? h("span.dim.small", null, part.description) : null);
 }
@@ -192,9 +204,8 @@ function collected(question) {
 
 /** True if a question heard it. */
 export function answerByKey(pressed) {
-  const here = waiting().filter((question) => document.querySelector(`[data-question="${question.id}"]`));
-  const question = here.find((one) => one.id === focused) || here[0];
-  if (!question || state.role !== "full" || question.kind === "ask" || question.kind === "form") return false;
+  const question = state.questions.get(hears);
+  if (!question || state.role !== "full" || !hasKeys(question) || !document.querySelector(`[data-question="${hears}"]`)) return false;
   const always = question.rules.length > 0;
   const said = { y: { decision: "allow" }, n: { decision: "deny" }, t: question.kind === "plan" ? { decision: "allow", mode: "acceptEdits" } : always && { decision: "allow", always: "agent" }, a: question.kind !== "plan" && always && { decision: "allow", always: "all" } }[pressed];
   if (pressed === "w") return why(question), true;

@@ -96,7 +96,7 @@ function setProps(node, before, now) {
 
 function setProp(node, name, value, before) {
   if (name.startsWith("on")) {
-    node[name.toLowerCase()] = value || null;
+    node[name.toLowerCase()] = value ? (event) => void value(event) : null; // a handler that returns false would undo what happens
   } else if (name === "css") {
     for (const part in before || {}) if (!value || !(part in value)) node.style.removeProperty(part);
     for (const part in value || {}) node.style.setProperty(part, value[part]);

@@ -1,4 +1,4 @@
-// The hub: requests with the key of this browser, and one socket that comes back by itself.
+// The hub: requests with the key of this browser, one socket that comes back by itself, and the list that its messages make.
 
 const KEY = "teamwright.key";
 
@@ -109,4 +109,79 @@ export class Line {
     for (const look of this.looks.values()) this.send({ type: "leave", ...look });
     this.looks.clear();
   }
+}
+
+// --- a conversation: items by their place, of which some are drawn
+
+function placeOf(item, talk) {
+  const [line, index] = item.id.split(".").map(Number);
+  if (line) return line * 1e5 + index;
+  if (item.streaming || !item.after) return Number.MAX_SAFE_INTEGER - 1e6 + index;
+  const before = talk.byId.get(item.after);
+  return (before ? placeOf(before, talk) : 0) + 0.5 + index * 1e-4;
+}
+
+export function fill(talk, page) {
+  const atEnd = talk.stick;
+  talk.byId = new Map(page.items.map((item) => [item.id, item]));
+  talk.list = [...talk.byId.values()];
+  talk.more = page.more;
+  talk.loading = false;
+  talk.error = "";
+  talk.to = talk.list.length;
+  talk.from = Math.max(0, talk.to - 80);
+  talk.stick = atEnd || talk.fresh;
+  talk.fresh = false;
+}
+
+/** After a reconnect: what is there stays, what was missed is added. */
+export function merge(talk, page) {
+  const known = page.items.length && talk.list.length && talk.byId.has(page.items[0].id);
+  if (!known) return fill(talk, page);
+  const ids = new Set(page.items.map((item) => item.id));
+  const first = placeOf(page.items[0], talk);
+  const rest = talk.list.filter((item) => !ids.has(item.id) && placeOf(item, talk) < first && !item.id.startsWith("0."));
+  for (const item of page.items) {
+    const old = talk.byId.get(item.id);
+    if (old) item.rev = (old.rev || 0) + 1;
+  }
+  const all = [...rest, ...page.items];
+  talk.byId = new Map(all.map((item) => [item.id, item]));
+  talk.list = all;
+  talk.loading = false;
+  talk.to = Math.min(talk.to, all.length);
+  if (talk.stick) toEnd(talk);
+}
+
+function toEnd(talk) {
+  talk.to = talk.list.length;
+  talk.from = Math.max(talk.from, talk.to - 100, 0);
+  if (talk.to - talk.from < 80) talk.from = Math.max(0, talk.to - 80);
+}
+
+const MOST = 160; // items in the page at once
+export function put(talk, items) {
+  let sorted = true;
+  const atEnd = talk.to >= talk.list.length; // what comes is drawn below, wherever one reads
+  for (const item of items) {
+    const old = talk.byId.get(item.id);
+    item.rev = old ? (old.rev || 0) + 1 : 0;
+    talk.byId.set(item.id, item);
+    if (old) talk.list[talk.list.indexOf(old)] = item;
+    else {
+      talk.list.push(item);
+      sorted = false;
+    }
+  }
+  if (!sorted) talk.list.sort((a, b) => placeOf(a, talk) - placeOf(b, talk));
+  if (talk.stick) toEnd(talk);
+  else if (atEnd) talk.to = Math.min(talk.list.length, talk.from + MOST);
+}
+
+export function drop(talk, ids) {
+  for (const id of ids) talk.byId.delete(id);
+  talk.list = talk.list.filter((item) => talk.byId.has(item.id));
+  talk.to = Math.min(talk.to, talk.list.length);
+  talk.from = Math.min(talk.from, Math.max(0, talk.to - 1));
+  if (talk.stick) toEnd(talk);
 }

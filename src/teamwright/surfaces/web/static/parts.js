@@ -33,14 +33,14 @@ export function colorClass(color) {
   return COLORS.has(color) ? `c-${color}` : "";
 }
 
-/** What a session has cost; the price of some models is not known. */
+/** What a session has cost; nothing is said where no price is known. */
 export function spent(session) {
   const unknown = !session.usd && session.agents && session.agents.some((agent) => agent.usd === null);
-  return money(unknown ? null : session.usd);
+  return unknown || session.usd === null || session.usd === undefined ? "" : money(session.usd);
 }
 
 export function money(usd) {
-  if (usd === null || usd === undefined) return "$?";
+  if (usd === null || usd === undefined) return "–"; // nobody knows its price
   return usd >= 0.01 || usd === 0 ? `$${usd.toFixed(2)}` : `$${usd.toFixed(4)}`;
 }
 

@@ -9,6 +9,7 @@ import { act, agentOf, draw, go, snapshot, stale, state, to, want } from "./stat
 // --- Now
 
 export const MODES = new Map([["default", "ask for what needs a yes"], ["acceptEdits", "edit without asking"], ["plan", "plan first"], ["dontAsk", "never ask, refuse instead"]]);
+export const modeName = (mode) => (mode === "bypassPermissions" ? "never asks" : MODES.get(mode) || mode);
 
 export function nowScreen() {
   const sessions = [...state.sessions.values()].sort((a, b) => order(a) - order(b) || b.updated - a.updated);
@@ -34,7 +35,7 @@ function sessionCard(session) {
       h("a.title.cut", to({ page: "talk", session: session.id, agent: main ? main.id : session.id }), session.title || "(nothing was said yet)"),
       h("span.push.num", null, spent(session))),
     h("p.dim.small.meta", null, h("span.cut", { title: session.cwd }, folder(session.cwd)), session.team ? h("span", null, `team ${session.team}`) : null,
-      h("span", null, session.model), session.mode && session.mode !== "default" ? h("span", null, MODES.get(session.mode) || session.mode) : null, session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
+      h("span", null, session.model), session.mode && session.mode !== "default" ? h("span", null, modeName(session.mode)) : null, session.budget_left ? h("span", null, `${session.budget_left} left`) : null,
       session.steerable ? null : h("span.warn", null, "watch only")),
     budget(session),
     agentRows(session, session.agents));
@@ -55,16 +56,19 @@ export function agentRows(session, agents) {
   const list = [...busy, ...rest].slice(0, MOST_ROWS);
   return h("ul.agents", { "aria-label": "Agents" }, list.map((agent) => h("li", { key: agent.id },
     h("a.agent", to({ page: "talk", session: session.id, agent: agent.id }),
-      mark(agent.state), who(agent, "cut"), h("span.doing.cut", null, doing(agent)),
-      agent.task ? h("span.task.cut", { title: agent.task.subject }, `#${agent.task.id}`) : null,
+      mark(agent.state), who(agent, "cut"), h("span.doing.cut", { title: doing(agent, agents) }, doing(agent, agents)),
+      h("span.task.cut", agent.task ? { title: agent.task.subject } : null, agent.task ? `#${agent.task.id}` : ""),
       h("span.num.dim", null, agent.since && (agent.state === "running" || agent.state === "waiting") ? span(state.clock - agent.since) : ""),
       h("span.num.dim.wide", null, agent.tokens ? count(agent.tokens) : ""),
       h("span.num.dim.wide", null, agent.usd ? money(agent.usd) : "")))),
   agents.length > list.length ? h("li.dim.small", null, h("a", to({ page: "team", session: session.id }), `${agents.length - list.length} more`)) : null);
 }
 
-export function doing(agent) {
-  if (agent.state === "waiting" && agent.waiting_for) return `waits for ${agent.waiting_for}`;
+export function doing(agent, all = []) {
+  if (agent.state === "waiting" && agent.waiting_for) {
+    const child = all.find((one) => one.parent === agent.id && !one.ended && !one.background && one.name === agent.waiting_for);
+    return `waits for ${child ? nameOf(child) : agent.waiting_for}`;
+  }
   if (agent.state === "running") return agent.summary || agent.doing || "works";
   return agent.waiting_for && agent.state === "failed" ? agent.waiting_for : stateWord(agent.state);
 }
@@ -93,7 +97,7 @@ export function sessionsScreen() {
     h("input.filter", { type: "search", "aria-label": "Filter", placeholder: state.wide < 700 ? "Filter" : "Filter  /", value: filter.text, oninput: (event) => ((filter.text = event.target.value.toLowerCase()), draw()) })),
     shown(held, ({ sessions, next }) => {
       const list = sessions.filter((session) => `${session.title} ${session.cwd}`.toLowerCase().includes(filter.text));
-      if (!list.length) return empty(filter.text ? "Nothing fits." : "There are no sessions yet.", "");
+      if (!list.length) return filter.text ? empty("No session fits.", "Titles and directories are searched.") : empty("There are no sessions yet.", "Start one here, or run `teamwright` in a project.", state.role === "full" ? h("a.button.primary", to({ page: "new" }), "New session") : null);
       return [sessionList(list), h("p.pager", null,
         filter.cursor ? button("Newer", () => ((filter.cursor = Math.max(0, filter.cursor - 60)), draw())) : null,
         next ? button("Older", () => ((filter.cursor = next), draw())) : null)];
@@ -126,10 +130,10 @@ export function newScreen() {
   };
   return h("div.pane.narrow", null, h("h1", null, "New session"),
     h("form.stack", { onsubmit: (event) => (event.preventDefault(), start()) },
-      h("label.field", null, h("span", null, "What is to be done"),
-        h("textarea", { rows: 6, required: true, value: draft.prompt, oninput: (event) => (draft.prompt = event.target.value) })),
+      h("label.field", null, h("span", null, "What should be done?"),
+        h("textarea", { rows: 6, required: true, value: draft.prompt, made: (node) => state.wide >= 700 && requestAnimationFrame(() => node.focus()), onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && draft.prompt.trim() && !draft.untrusted && start(), oninput: (event) => (draft.prompt = event.target.value) })),
       h("label.field", null, h("span", null, "Directory"),
-        h("select", { value: draft.cwd, onchange: (event) => ((draft.cwd = event.target.value), draw()) },
+        h("select", { value: draft.cwd, onchange: (event) => (Object.assign(draft, { cwd: event.target.value, untrusted: null }), draw()) },
           (places ? places.places : [""]).map((place, n) => h("option", { key: place, value: n ? place : "" }, place || "that of the hub")))),
       h("div.pair", null,
         h("label.field", null, h("span", null, "Model"), h("input", { type: "text", placeholder: "as configured", value: draft.model, oninput: (event) => (draft.model = event.target.value) })),
@@ -138,10 +142,10 @@ export function newScreen() {
             [...MODES].map(([mode, words]) => h("option", { key: mode, value: mode }, words))))),
       draft.untrusted ? h("div.card", null, h("p.lead", null, "This directory brings settings or programs of its own:"),
         h("ul", null, draft.untrusted.map((part) => h("li", null, h("code", null, part)))),
-        h("div.answers", null, button("Trust it", () => start(true), { kind: "primary", busy }), button("Start without them", () => start(false), { busy }))) : null,
+        h("div.answers", null, button("Start without them", () => start(false), { kind: "primary", busy }), button("Trust it", () => start(true), { busy }))) : null,
       draft.untrusted ? null : h("div.answers", null, h("button.button.primary", { type: "submit", disabled: busy || undefined }, busy ? "Starting…" : "Start")),
       draft.untrusted ? null : error("new"),
-      h("p.dim.small", null, "It runs in a process of its own: it goes on when this page or the hub is closed, and its questions come up here.")));
+      h("p.dim.small", null, "It runs in its own process: it goes on when you close this page or the hub. Its questions come up here.")));
 }
 
 // --- Cost
@@ -149,7 +153,7 @@ export function newScreen() {
 export function costScreen(session, narrow = false) {
   const held = want(`/api/sessions/${session.id}/cost`, 5000);
   return h("section", { "aria-label": "Cost" }, shown(held, (cost) => {
-    if (!cost.agents.length) return empty("Nothing was used yet.", "");
+    if (!cost.agents.length) return empty("Nothing was used yet.", "What models charge is added up here, agent by agent.");
     const then = state.route.at ? snapshot().value : null;
     const series = state.route.at ? cost.series.filter((point) => point.at <= state.route.at) : cost.series;
     const sum = (name) => series.reduce((total, point) => total + point[name], 0);
@@ -228,15 +232,15 @@ export function linksScreen() {
   return h("div.pane.narrow", null, h("h1", null, "Links"),
     h("form.inline", { onsubmit: (event) => (event.preventDefault(), create()) },
       h("select", { "aria-label": "What it may do", value: made.read ? "read" : "full", onchange: (event) => ((made.read = event.target.value === "read"), draw()) },
-        h("option", { value: "read" }, "can look, for a day"), h("option", { value: "full" }, "can do everything")),
+        h("option", { value: "read" }, "Can look, for a day"), h("option", { value: "full" }, "Can do everything")),
       h("select", { "aria-label": "What it shows", value: made.session, onchange: (event) => (made.session = event.target.value) },
-        h("option", { value: "" }, "all sessions"), [...state.sessions.values()].map((session) => h("option", { key: session.id, value: session.id }, session.title.slice(0, 50) || session.id.slice(0, 8)))),
+        h("option", { value: "" }, "All sessions"), [...state.sessions.values()].map((session) => h("option", { key: session.id, value: session.id }, session.title.slice(0, 50) || session.id.slice(0, 8)))),
       h("button.button.primary", { type: "submit" }, "New link")),
     error("link"),
     made.url ? h("div.card", null, h("p", null, "It opens once, within ten minutes:"), h("code.url", null, made.url),
-      h("div.answers", null, button("Copy", () => navigator.clipboard.writeText(made.url)))) : null,
+      navigator.clipboard ? h("div.answers", null, button(made.copied === made.url ? "Copied" : "Copy", () => navigator.clipboard.writeText(made.url).then(() => ((made.copied = made.url), draw()), () => {}))) : null) : null,
     shown(held, ({ links }) => h("ul.list.links", { "aria-label": "Links" }, links.map((link) => h("li.line", { key: link.id },
-      h("code", null, link.id), h("span", null, link.role === "read" ? "looks" : "does everything"), h("span.dim.cut.grow", null, link.session ? `session ${link.session.slice(0, 8)}` : "all sessions"),
+      h("code", null, link.id), h("span", null, link.role === "read" ? "can look" : "can do everything"), h("span.dim.cut.grow", null, link.session ? `session ${link.session.slice(0, 8)}` : "all sessions"),
       h("span.dim.used", null, link.current ? "this browser · " : "", link.opened ? `used ${ago(link.last_used)}` : "not opened yet"),
       button("Revoke", () => act(`revoke-${link.id}`, `/api/links/${link.id}/revoke`, {}, () => stale("/api/links")), { kind: "small", "aria-label": `Revoke ${link.id}` }))))));
 }
@@ -265,13 +269,15 @@ export function settingsScreen() {
       forget();
       location.reload();
     })),
-    h("p", null, button("Keys", () => ((state.help = true), draw()), { hint: "?" })));
+    h("fieldset", null, h("legend", null, "Keyboard"), button("Keys", () => ((state.help = true), draw()), { hint: "?" })));
 }
 
 const KEYS = [
-  ["g n", "Now"], ["g w", "Waiting"], ["g s", "Sessions"], ["g t", "Tasks"], ["g m", "Mail"], ["g c", "Changes"], ["j / k", "next, previous"], ["Enter", "open"], ["Esc", "back"],
-  ["/", "filter"], ["i", "write"], [".", "interrupt"], ["[ / ]", "agent before, after"], ["y", "allow once"], ["t", "always for this agent"], ["a", "always for all"], ["n", "no"], ["w", "no, because…"],
-  ["Space", "play the replay"], ["← / →", "moment before, after"], ["?", "this list"],
+  ["Go to", [["g n", "Now"], ["g w", "Waiting"], ["g s", "Sessions"], ["g t", "Tasks"], ["g m", "Mail"], ["g c", "Changes"]]],
+  ["A question", [["y", "allow once"], ["t", "always for this agent"], ["a", "always for all"], ["n", "no"], ["w", "no, because…"]]],
+  ["Anywhere", [["j / k", "next, previous"], ["Enter", "open"], ["Esc", "back"], ["/", "filter"], ["?", "this list"]]],
+  ["A conversation", [["i", "write"], [".", "interrupt"], ["[ / ]", "agent before, after"]]],
+  ["Replay", [["Space", "play, pause"], ["← / →", "moment before, after"]]],
 ];
 export function helpDialog() {
   if (!state.help) return null;
@@ -279,6 +285,6 @@ export function helpDialog() {
   return h("div.over", { onclick: (event) => event.target === event.currentTarget && close() },
     h("div.dialog", { role: "dialog", "aria-modal": "true", "aria-label": "Keys", tabindex: -1, made: (node) => requestAnimationFrame(() => node.focus()) },
       h("header", null, h("h1", null, "Keys"), h("button.plain.push", { type: "button", "aria-label": "Close", onclick: close }, icon("close"))),
-      h("dl.keys", null, KEYS.map(([key, words]) => [h("dt", null, h("kbd", null, key)), h("dd", null, words)]))));
+      h("div.key-groups", null, KEYS.map(([name, keys]) => h("section", { key: name }, h("h2", null, name), h("dl.keys", null, keys.map(([key, words]) => [h("dt", null, h("kbd", null, key)), h("dd", null, words)])))))));
 }
 

@@ -1,6 +1,6 @@
 // What the page knows, where it is, and how it learns more. Everything is drawn from here.
 
-import { get, Line, post } from "./net.js";
+import { drop, fill, get, Line, merge, post, put } from "./net.js";
 
 export const state = {
   line: "opening", // opening, open, away, refused
@@ -11,6 +11,7 @@ export const state = {
   sessions: new Map(),
   questions: new Map(),
   gone: new Map(), // questions that were answered: shown for a moment
+  shifted: 0, // when one went, and those below moved up
   route: { page: "now" },
   wide: 1200,
   talk: null,
@@ -72,9 +73,12 @@ export function go(route, replace = false) {
 export function arrive() {
   state.route = parse(new URL(location.href));
   if (state.route.page === "new" || state.route.page === "links") if (state.role !== "full") state.route = { page: "now" };
+  if (location.pathname !== shownPath) requestAnimationFrame(() => document.querySelector("main")?.scrollTo(0, 0));
+  shownPath = location.pathname;
   openTalk();
   draw();
 }
+let shownPath = location.pathname;
 
 /** Props of a link inside of the page. */
 export function to(route, more = {}) {
@@ -141,7 +145,14 @@ export function sessionOf(id) {
   if (living) return living;
   if (!id) return null;
   const held = want(`/api/sessions/${id}`, state.line === "open" ? 5000 : 0);
-  return held.value || (held.error ? { missing: held.error, status: held.status } : null);
+  return settled(held.value) || (held.error ? { missing: held.error, status: held.status } : null);
+}
+
+/** Nobody is idle where nothing runs. */
+function settled(session) {
+  const over = session && (session.state === "ended" || session.state === "gone");
+  if (over) for (const agent of session.agents) if (agent.state === "idle") agent.state = "done";
+  return session;
 }
 
 export function agentOf(session, id) {
@@ -161,7 +172,13 @@ export function openTalk() {
     if (state.talk && state.route.session !== state.talk.session) state.talk = null;
     return;
   }
-  if (state.talk && state.talk.session === session && state.talk.agent === agent && state.talk.at === (at || 0)) return;
+  const same = state.talk && state.talk.session === session && state.talk.agent === agent;
+  if (same && state.talk.at === (at || 0)) return;
+  if (same && at && state.talk.at) {
+    state.talk.at = at; // what is shown stays until the other moment is there
+    loadPast(state.talk);
+    return;
+  }
   state.talk = newTalk(session, agent, at || 0);
   if (at) {
     if (line) line.leave(); // what happens now is not looked at
@@ -176,86 +193,26 @@ function newTalk(session, agent, at) {
   };
 }
 
+/** One request at a time, so often as a slider that is moved needs it; the last wish counts. */
 async function loadPast(talk) {
-  try {
-    const page = await get(`/api/sessions/${talk.session}/agents/${talk.agent}/items?until=${talk.at}`);
-    fill(talk, page);
-  } catch (error) {
-    talk.error = error.message;
-    talk.loading = false;
-  }
-  draw();
-}
-
-export function placeOf(item, talk) {
-  const [line, index] = item.id.split(".").map(Number);
-  if (line) return line * 1e5 + index;
-  if (item.streaming || !item.after) return Number.MAX_SAFE_INTEGER - 1e6 + index;
-  const before = talk.byId.get(item.after);
-  return (before ? placeOf(before, talk) : 0) + 0.5 + index * 1e-4;
-}
-
-function fill(talk, page) {
-  const atEnd = talk.stick;
-  talk.byId = new Map(page.items.map((item) => [item.id, item]));
-  talk.list = [...talk.byId.values()];
-  talk.more = page.more;
-  talk.loading = false;
-  talk.error = "";
-  talk.to = talk.list.length;
-  talk.from = Math.max(0, talk.to - 80);
-  talk.stick = atEnd || talk.fresh;
-  talk.fresh = false;
-}
-
-/** After a reconnect: what is there stays, what was missed is added. */
-function merge(talk, page) {
-  const known = page.items.length && talk.list.length && talk.byId.has(page.items[0].id);
-  if (!known) return fill(talk, page);
-  const ids = new Set(page.items.map((item) => item.id));
-  const first = placeOf(page.items[0], talk);
-  const rest = talk.list.filter((item) => !ids.has(item.id) && placeOf(item, talk) < first && !item.id.startsWith("0."));
-  for (const item of page.items) {
-    const old = talk.byId.get(item.id);
-    if (old) item.rev = (old.rev || 0) + 1;
-  }
-  const all = [...rest, ...page.items];
-  talk.byId = new Map(all.map((item) => [item.id, item]));
-  talk.list = all;
-  talk.loading = false;
-  talk.to = Math.min(talk.to, all.length);
-  if (talk.stick) toEnd(talk);
-}
-
-function toEnd(talk) {
-  talk.to = talk.list.length;
-  talk.from = Math.max(talk.from, talk.to - 100, 0);
-  if (talk.to - talk.from < 80) talk.from = Math.max(0, talk.to - 80);
-}
-
-function put(talk, items) {
-  let sorted = true;
-  for (const item of items) {
-    const old = talk.byId.get(item.id);
-    item.rev = old ? (old.rev || 0) + 1 : 0;
-    talk.byId.set(item.id, item);
-    if (old) talk.list[talk.list.indexOf(old)] = item;
-    else {
-      talk.list.push(item);
-      sorted = false;
+  if (talk.asking) return;
+  talk.asking = true;
+  for (let at = 0; at !== talk.at && state.talk === talk; ) {
+    at = talk.at;
+    try {
+      fill(talk, await get(`/api/sessions/${talk.session}/agents/${talk.agent}/items?until=${at}`));
+    } catch (error) {
+      talk.error = error.message;
+      talk.loading = false;
     }
+    draw();
+    await rest();
   }
-  if (!sorted) talk.list.sort((a, b) => placeOf(a, talk) - placeOf(b, talk));
-  if (talk.stick) toEnd(talk);
+  talk.asking = false;
 }
 
-function drop(talk, ids) {
-  for (const id of ids) talk.byId.delete(id);
-  talk.list = talk.list.filter((item) => talk.byId.has(item.id));
-  talk.to = Math.min(talk.to, talk.list.length);
-  talk.from = Math.min(talk.from, Math.max(0, talk.to - 1));
-  if (talk.stick) toEnd(talk);
-}
+const rest = () => new Promise((done) => setTimeout(done, PACE));
+const PACE = 250; // milliseconds between two questions about the past
 
 export async function older(talk) {
   if (talk.fetching || !talk.more || !talk.list.length) return;
@@ -282,7 +239,24 @@ export async function older(talk) {
 
 /** In the past everything that is shown is what was so then. */
 export function snapshot() {
-  return state.route.at ? want(`/api/sessions/${state.route.session}/at?ms=${state.route.at}`) : null;
+  const { session, at } = state.route;
+  if (!at) return null;
+  if (then.session !== session) Object.assign(then, { session, value: null, error: "", at: 0, loading: false, began: Date.now() });
+  if (then.at !== at && !then.loading) lookBack(session, at);
+  return then; // of the moment before, until the other one is told
+}
+
+const then = { session: "" };
+async function lookBack(session, at) {
+  then.loading = true;
+  const told = await get(`/api/sessions/${session}/at?ms=${at}`).then((value) => ({ value, error: "" }), (error) => ({ error: error.message }));
+  if (then.session !== session) return;
+  Object.assign(then, told, { at });
+  draw();
+  await rest();
+  if (then.session !== session) return;
+  then.loading = false;
+  draw();
 }
 
 // --- what the hub tells
@@ -297,6 +271,7 @@ export function connect() {
       if (changed) arrive(); // not every page is for everybody
       state.only = told.session || "";
       for (const held of state.data.values()) held.stale = true;
+      then.at = 0;
       flush();
     }
     draw();
@@ -309,7 +284,7 @@ async function flush() {
   for (const one of waiting) await act(one.name, one.path, one.body, one.then);
 }
 
-let known = new Set();
+const known = new Map(); // questions that were seen, and when for the first time
 function heard(told) {
   const talk = state.talk && state.talk.session === told.session && state.talk.agent === told.agent && !state.talk.at ? state.talk : null;
   switch (told.type) {
@@ -350,7 +325,9 @@ function heard(told) {
 
 let first = true;
 function now(told) {
-  if (first || told.whole) {
+  if (told.whole) {
+    // after a lost connection, too: what is not told of any more has gone meanwhile
+    for (const id of state.sessions.keys()) stale(`/api/sessions/${id}`);
     state.sessions.clear();
     state.questions.clear();
   }
@@ -358,17 +335,18 @@ function now(told) {
   for (const session of told.sessions) state.sessions.set(session.id, session);
   const news = [];
   for (const question of told.questions) {
-    if (!state.questions.has(question.id)) {
-      question.seen = Date.now();
-      if (!known.has(question.id)) news.push(question);
-      known.add(question.id);
+    if (!known.has(question.id)) {
+      known.set(question.id, Date.now());
+      news.push(question);
     }
+    question.seen = known.get(question.id);
     state.questions.set(question.id, question);
   }
   for (const id of told.gone) {
     const question = state.questions.get(id);
     if (question) {
-      state.gone.set(id, { question, how: told.answered?.[id], at: Date.now() });
+      state.shifted = Date.now();
+      state.gone.set(id, { question, how: told.answered?.[id] });
       setTimeout(() => (state.gone.delete(id), draw()), 4000);
     }
     if (state.sessions.has(id)) stale(`/api/sessions/${id}`);
@@ -381,16 +359,17 @@ function now(told) {
 }
 
 function announce(news) {
-  state.spoken = news.map((question) => `${question.agent_name} wants to use ${question.tool}`).join(". ");
+  state.spoken = news.map(wish).join(". ");
   if (!document.hidden || !state.alerts || !("Notification" in window) || Notification.permission !== "granted") return;
   const secret = state.role === "read";
   for (const question of news) {
-    const words = secret ? "Somebody waits for an answer" : `${question.agent_name} wants to use ${question.tool}`;
+    const words = secret ? "Somebody waits for an answer" : wish(question);
     const shown = new Notification("Teamwright", { body: words, tag: question.id });
     shown.onclick = () => (window.focus(), go({ page: "waiting" }), shown.close());
   }
 }
 
-export function resetNow() {
-  first = true;
+export function wish(question) {
+  const what = { plan: "has a plan", ask: "has a question", form: "has a form to fill in" }[question.kind];
+  return `${question.agent_name} ${what || `wants to use ${question.tool}`}`;
 }

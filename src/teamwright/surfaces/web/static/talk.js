@@ -21,12 +21,23 @@ export function talkScreen() {
 
 function head(session, agent) {
   const busy = agent.state === "running" || agent.state === "waiting";
-  const kind = agent.team ? `teammate of ${agent.team}` : agent.parent ? agent.kind : "main agent";
-  return h("header.bar", null, h("h1", null, who(agent)), h("span.dim.cut", null, kind),
-    h("span.push.state", null, mark(agent.state), h("span", null, ` ${stateWord(agent.state)}`), busy && agent.since ? h("span.dim", null, ` ${span(state.clock - agent.since)}`) : null),
-    session && mayAct(session) && agent.state === "running" ? button("Interrupt", () => act("interrupt", `/api/sessions/${session.id}/interrupt`, { agent: agent.id }), { hint: ".", kind: "small" }) : null,
-    session && mayAct(session) && agent.parent && !agent.ended ? button("Stop", () => act("interrupt", `/api/sessions/${session.id}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null,
+  const kind = agent.team ? `teammate of ${agent.team}` : agent.parent ? agent.kind : session && session.team ? `leads ${session.team}` : session ? session.model : "";
+  const may = session && mayAct(session);
+  return h("header.bar", null, h("h1.cut", null, who(agent)), h("span.dim.cut.grow.kind", null, kind),
+    h("span.state", null, mark(agent.state), h("span", null, ` ${stateWord(agent.state)}`), busy && agent.since ? h("span.dim", null, ` ${span(state.clock - agent.since)}`) : null),
+    may && agent.state === "running" ? button("Interrupt", () => act("interrupt", `/api/sessions/${session.id}/interrupt`, { agent: agent.id }), { hint: ".", kind: "small" }) : null,
+    may && waitedFor(session, agent) ? background(session, agent, "interrupt") : null,
+    may && agent.parent && !agent.ended ? button("Stop", () => act("interrupt", `/api/sessions/${session.id}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null,
     error("interrupt"));
+}
+
+/** Another agent waits for it, and could go on. */
+export function waitedFor(session, agent) {
+  return agentOf(session, agent.parent)?.state === "waiting" && !agent.team && !agent.background && !agent.ended;
+}
+
+export function background(session, agent, name) {
+  return button("To background", () => act(name, `/api/sessions/${session.id}/background`, { agent: agent.id }), { kind: "small", "aria-label": `To background: ${nameOf(agent)}`, title: "The agent that waits for it goes on meanwhile" });
 }
 
 function conversation(talk, agent) {
@@ -35,7 +46,7 @@ function conversation(talk, agent) {
   else if (talk.error && !talk.list.length) inside = empty("The conversation cannot be read.", talk.error);
   else if (!talk.list.length) inside = empty("Nothing was said yet.", state.role === "full" ? `Write to ${nameOf(agent)} below.` : "");
   else inside = items(talk);
-  return h("section.conversation", { "aria-label": "Conversation", tabindex: 0, made: (node) => (box = node), onscroll: scrolled, key: talk ? `${talk.session}/${talk.agent}/${talk.at}` : "none" },
+  return h("section.conversation", { "aria-label": "Conversation", tabindex: 0, made: (node) => (box = node), onscroll: scrolled, key: talk ? `${talk.session}/${talk.agent}/${talk.at ? "then" : "now"}` : "none" },
     talk && talk.more && talk.from === 0 ? h("p.dim.small.center", null, talk.fetching ? "Reading…" : "Scroll up for more") : null,
     inside,
     talk && !talk.stick ? h("button.jump", { type: "button", onclick: jump }, "Jump to latest ↓") : null);
@@ -102,7 +113,8 @@ function thought(talk, item, opened) {
 const SIGNS = { ok: ["✓", "done"], error: ["✗", "failed"], denied: ["⊘", "denied"], running: ["…", "running"] };
 function step(talk, item, opened) {
   const [sign, word] = item.asked ? ["?", "waits for an answer"] : SIGNS[item.status] || SIGNS.running;
-  const took = item.ended ? span(item.ended - item.at) : item.status === "running" ? span(state.clock - item.at) : "";
+  const lasted = item.ended ? item.ended - item.at : item.status === "running" && !talk.at ? state.clock - item.at : 0;
+  const took = lasted < 100 ? "" : span(lasted);
   return [h(`button.step.s-${item.asked ? "asked" : item.status}`, { type: "button", "aria-expanded": opened ? "true" : "false", onclick: () => toggle(talk, item) },
     h("span.sign", { role: "img", "aria-label": word }, sign), h("span.tool", null, item.tool), h("span.title", null, item.title),
     item.change ? h("span.change", null, item.change.replace("-", "−")) : null, h("span.took", null, took)),
@@ -114,6 +126,7 @@ function detail(talk, item, opened) {
   if (opened.error) return h("p.error", null, opened.error);
   if (!opened.told) return h("div.detail", null, h("div.bar"));
   const { told } = opened;
+  if (talk.at && item.status === "running") return h("div.detail", null, told.rows.length ? rows(told.rows, { label: "Call" }) : null); // its end was to come
   return h("div.detail", null,
     told.rows.length ? rows(told.rows, { label: "Call" }) : null,
     told.consent ? h("p.dim.small", null, consent(told.consent)) : null,
@@ -212,6 +225,8 @@ export function afterDraw() {
     const moved = anchor.node.getBoundingClientRect().top - anchor.top;
     if (Math.abs(moved) > 0.5) box.scrollTop += moved;
   }
+  const button = box.querySelector(".jump");
+  if (button) button.hidden = talk.to >= talk.list.length && box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   // A wheel that turns meanwhile may end where it began, and then no event tells of it.
   if (!talk.stick && box.scrollTop < NEAR && (talk.from > 0 || talk.more)) requestAnimationFrame(scrolled);
 }
@@ -241,7 +256,7 @@ function foot(session, agent) {
       button("Take back", () => takeBack(session, agent, one), { kind: "small" }))),
     h("form", { onsubmit: (event) => (event.preventDefault(), say(session, agent)) },
       h("textarea", {
-        "aria-label": `Message ${label}`, placeholder: `Message ${label}`, rows: 1, value: state.drafts.get(agent.id) || "",
+        "aria-label": `Message ${label}`, placeholder: `Message ${label.length > 28 ? `${label.slice(0, 27)}…` : label}`, rows: 1, value: state.drafts.get(agent.id) || "",
         oninput: (event) => (state.drafts.set(agent.id, event.target.value), grow(event.target)),
         onkeydown: (event) => typedKey(event, session, agent, queued), made: (node) => requestAnimationFrame(() => grow(node)),
       }),

@@ -3,8 +3,9 @@
 import { h } from "./dom.js";
 import { get } from "./net.js";
 import { ago, button, clock, colorClass, coloured, count, empty, error, icon, mark, money, nameOf, nested, rows, shown, sides, span, who } from "./parts.js";
-import { doing, MODES } from "./screens.js";
+import { doing, modeName, MODES } from "./screens.js";
 import { act, draw, go, mayAct, snapshot, stale, state, to, want } from "./state.js";
+import { background, waitedFor } from "./talk.js";
 
 const base = () => `/api/sessions/${state.route.session}`;
 
@@ -17,15 +18,16 @@ export function teamScreen(session) {
   const tree = nested(agents);
   return h("section", { "aria-label": "Agents" }, h("ul.list.team", null, tree.map(([agent, deep]) => {
     const member = roster.get(agent.id);
-    return h("li.line", { key: agent.id, css: { "padding-left": `${8 + deep * 16}px` } }, mark(agent.state),
-      h("a.grow.cut", to({ page: "talk", session: session.id, agent: agent.id, at: state.route.at }), who(agent), h("span.dim", null, ` ${doing(agent)}`)),
-      agent.task ? h("span.task", { title: agent.task.subject }, `#${agent.task.id}`) : null,
-      member && member.unread ? h("span.badge", { title: "unread" }, member.unread) : null,
-      agent.worktree ? h("code.small.dim", null, agent.worktree) : null,
+    return h("li.line", { key: agent.id },
+      h("a.member", to({ page: "talk", session: session.id, agent: agent.id, at: state.route.at }, { css: { "padding-left": `${deep * 16}px` } }), mark(agent.state), h("span.name", null, who(agent, "cut"), h("span.doing.cut", { title: doing(agent, agents) }, doing(agent, agents)))),
+      h("span.facts", null, agent.task ? h("span.task", { title: agent.task.subject }, `#${agent.task.id}`) : null,
+        member && member.unread ? h("span.badge", { title: "unread messages" }, member.unread) : null,
+        agent.worktree ? h("code.small.dim.cut", { title: agent.worktree }, agent.worktree) : null),
       h("span.dim.num", null, count(agent.tokens)), h("span.dim.num", null, money(agent.usd)),
-      mayAct(session) && agent.state === "running" ? button("Interrupt", () => act(`a-${agent.id}`, `${base()}/interrupt`, { agent: agent.id }), { kind: "small", "aria-label": `Interrupt ${nameOf(agent)}` }) : null,
+      h("span.acts", null, mayAct(session) && agent.state === "running" ? button("Interrupt", () => act(`a-${agent.id}`, `${base()}/interrupt`, { agent: agent.id }), { kind: "small", "aria-label": `Interrupt ${nameOf(agent)}` }) : null,
+      mayAct(session) && waitedFor(session, agent) ? background(session, agent, `a-${agent.id}`) : null,
       mayAct(session) && agent.team && agent.parent && !agent.ended ? button("Shut down", () => act(`a-${agent.id}`, `${base()}/shutdown`, { agent: agent.id }), { kind: "small", "aria-label": `Shut down ${nameOf(agent)}`, title: "Asks it to end when its work is done" }) : null,
-      mayAct(session) && agent.parent && !agent.ended ? button("Stop", () => act(`a-${agent.id}`, `${base()}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null,
+      mayAct(session) && agent.parent && !agent.ended ? button("Stop", () => act(`a-${agent.id}`, `${base()}/stop`, { agent: agent.id }), { kind: "small", "aria-label": `Stop ${nameOf(agent)}` }) : null),
       error(`a-${agent.id}`));
   })), mayAct(session) && agents.some((agent) => agent.parent && !agent.ended) ? h("p", null, button("Stop all", () => act("stop-all", `${base()}/stop`, { all: true })), error("stop-all")) : null,
   controls(session));
@@ -35,7 +37,7 @@ function controls(session) {
   if (!mayAct(session)) return null;
   return h("div.pair.controls", null,
     h("label.field", null, h("span", null, "Permissions"), h("select", { value: session.mode, onchange: (event) => act("mode", `${base()}/mode`, { mode: event.target.value }) },
-      [...new Set([...MODES.keys(), session.mode])].map((mode) => h("option", { key: mode, value: mode }, MODES.get(mode) || mode))), error("mode")),
+      [...new Set([...MODES.keys(), session.mode])].map((mode) => h("option", { key: mode, value: mode }, modeName(mode)))), error("mode")),
     h("label.field", null, h("span", null, "Model"), h("select", { value: session.model, onchange: (event) => act("model", `${base()}/model`, { model: event.target.value }) },
       [...new Set([session.model, ...(session.models || [])])].map((model) => h("option", { key: model, value: model }, model))), error("model")));
 }
@@ -47,7 +49,7 @@ const COLUMNS = [["blocked", "Blocked"], ["ready", "Ready"], ["in_progress", "In
 
 export function tasksScreen(session, narrow = false) {
   const then = snapshot();
-  const held = then || want(`${base()}/tasks${board.chosen ? `?chosen=${board.chosen}` : ""}`, 5000);
+  const held = then || kept(want(`${base()}/tasks${board.chosen ? `?chosen=${board.chosen}` : ""}`, 5000));
   const view = narrow || then ? "list" : board.view;
   const may = mayAct(session);
   return h("section", { "aria-label": "Tasks" },
@@ -60,6 +62,12 @@ export function tasksScreen(session, narrow = false) {
       if (view === "graph") return graph(told);
       return view === "board" ? columns(told.tasks, session) : h("ul.list", null, told.tasks.map((task) => h("li", { key: task.id }, taskCard(task, session, narrow))));
     }));
+}
+
+/** While the paths of another task are asked for, what is there stays. */
+function kept(held) {
+  if (held.value) Object.assign(board, { last: held.value, of: state.route.session });
+  return held.value || held.error || board.of !== state.route.session ? held : { ...held, value: board.last };
 }
 
 const columnOf = (task) => (task.status === "pending" ? (task.blockedBy.length ? "blocked" : "ready") : task.status);
@@ -111,14 +119,20 @@ function graph({ tasks, graph: found }) {
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const lit = board.chosen ? pathsOf(found.edges, board.chosen) : null;
   if (!found.nodes.length) return empty("Too many tasks for one picture.", "Choose one in the list: its paths are drawn then.");
-  return h("div.graph", { tabindex: 0, role: "group", "aria-label": "Graph of tasks" }, h("svg", { viewBox: `-4 -4 ${found.width + 8} ${found.height + 8}`, width: found.width + 8, height: found.height + 8, role: "img", "aria-label": `${tasks.length} tasks and what they wait for` },
+  return h("div.graph", { tabindex: 0, role: "group", "aria-label": "Graph of tasks" }, h("svg", { viewBox: `-4 -4 ${found.width + 8} ${found.height + 8}`, width: found.width + 8, height: found.height + 8, role: "group", "aria-label": `${tasks.length} tasks and what they wait for` },
     found.edges.map((edge) => h("path.edge", { key: `${edge.from}-${edge.to}`, d: edge.path, class: lit && lit.has(edge.from) && lit.has(edge.to) ? "is-lit" : "" })),
     found.nodes.map((node) => {
       const task = byId.get(node.id);
-      return h("g.node", { key: node.id, class: `t-${columnOf(task)} ${lit && !lit.has(node.id) ? "is-far" : ""}`, transform: `translate(${node.x} ${node.y})`, onclick: () => ((board.chosen = board.chosen === node.id ? "" : node.id), draw()) },
+      return h("g.node", { key: node.id, class: `t-${columnOf(task)} ${lit && !lit.has(node.id) ? "is-far" : ""}`, transform: `translate(${node.x} ${node.y})`, tabindex: 0, role: "button", "aria-pressed": board.chosen === node.id ? "true" : "false", "aria-label": `#${task.id} ${task.subject}, ${WORDS[columnOf(task)]}`,
+        onclick: () => choose(node.id), onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), event.stopPropagation(), choose(node.id)) },
         h("title", null, task.subject), h("rect", { width: WIDTH, height: HEIGHT, rx: 6 }),
         h("text", { x: 10, y: 18 }, `#${task.id} ${cut(task.subject, 20)}`), h("text.sub", { x: 10, y: 34 }, cut(`${WORDS[columnOf(task)]}${task.owner ? ` · ${task.owner}` : ""}`, 26)));
     })));
+}
+
+function choose(id) {
+  board.chosen = board.chosen === id ? "" : id;
+  draw();
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -137,12 +151,13 @@ function pathsOf(edges, chosen) {
 
 // --- Mail
 
-const post = { from: "", to: "", only: "", open: 0 };
+const post = { from: "", to: "", only: "", open: 0, colors: new Map() };
 export function mailScreen(session, narrow = false) {
   const held = want(`${base()}/mail?limit=${narrow ? 100 : 400}`, 5000);
   return h("section", { "aria-label": "Mail" }, shown(held, ({ entries }) => {
     let list = state.route.at ? entries.filter((entry) => entry.sent_at <= state.route.at).map(asOf) : entries;
     if (!list.length) return empty("No messages yet.", "What teammates write to each other is shown here.");
+    post.colors = new Map(list.map((entry) => [entry.from, entry.color]));
     const names = [...new Set(list.flatMap((entry) => [entry.from, entry.to]))];
     list = list.filter((entry) => (!post.from || entry.from === post.from) && (!post.to || entry.to === post.to) && (!post.only || entry.state === post.only));
     const choice = (label, name, options) => h("select", { "aria-label": label, value: post[name], onchange: (event) => ((post[name] = event.target.value), draw()) }, h("option", { value: "" }, label), options.map(([value, words]) => h("option", { key: value, value }, words)));
@@ -156,8 +171,8 @@ const asOf = (entry) => (entry.delivered_at && entry.delivered_at <= state.route
 function letters(list, session) {
   return h("ol.letters", null, [...list].reverse().map((entry) => h(`li.letter.m-${entry.state}`, { key: entry.n },
     h("button.plain", { type: "button", "aria-expanded": post.open === entry.n ? "true" : "false", onclick: () => ((post.open = post.open === entry.n ? 0 : entry.n), draw()) },
-      h("span.who", { class: colorClass(entry.color) || colorOf(session, entry.from) }, entry.from), h("span.dim", null, " → "), h("span.who", { class: colorOf(session, entry.to) }, entry.to),
-      h("span.push.dim.num", null, clock(entry.sent_at)), h("span.summary.cut", null, entry.summary || entry.text)),
+      h("span.way", null, h("span.who.cut", { class: colorOf(session, entry.from), title: entry.from }, entry.from), h("span.dim", null, "→"), h("span.who.cut", { class: colorOf(session, entry.to), title: entry.to }, entry.to),
+        h("span.push.dim.num", null, clock(entry.sent_at))), h("span.summary.cut", null, entry.summary || entry.text)),
     h("p.dim.small", null, entry.state === "dead" ? `dead: ${entry.reason || "nobody reads it"}` : entry.delivered_at ? readAfter(entry.delivered_at - entry.sent_at) : "not read yet"),
     post.open === entry.n ? h("p.text", null, entry.text) : null)));
 }
@@ -166,7 +181,7 @@ const readAfter = (ms) => (ms < 1000 ? "read at once" : `read after ${span(ms)}`
 
 function colorOf(session, name) {
   const found = session.agents && session.agents.find((agent) => agent.name === name);
-  return found ? colorClass(found.color) : "";
+  return colorClass(found ? found.color : post.colors.get(name));
 }
 
 function lanes(list, names, session) {
@@ -257,6 +272,7 @@ function fileRow(path, file) {
 // --- the past
 
 const play = { speed: 0, timer: 0 };
+const TICK = 250; // milliseconds
 export function replayBar() {
   const { at } = state.route;
   const held = want(`${base()}/moments`);
@@ -292,8 +308,8 @@ function run(set, speed) {
   play.timer = setInterval(() => {
     const held = want(`${base()}/moments`).value;
     if (!state.route.at || !held || state.route.at >= held.to) return toggle(set);
-    set(state.route.at + 200 * play.speed);
-  }, 200);
+    set(state.route.at + TICK * play.speed);
+  }, TICK);
   draw();
 }
 
