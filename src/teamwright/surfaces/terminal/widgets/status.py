@@ -129,7 +129,7 @@ class StatusLine(Static):
         )
         line = row(left, right, width)
         if self._drawn is not None and line.is_same(self._drawn):
-            return bool(hint)  # it goes when its moment is over
+            return False
         self._drawn = line
         self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
         return True
