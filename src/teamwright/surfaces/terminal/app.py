@@ -91,6 +91,9 @@ class TerminalApp(App[Leave]):
 
     # --- the frame
 
+    def get_default_screen(self) -> frame.FrameScreen:
+        return frame.FrameScreen(id="_default")
+
     def compose(self) -> ComposeResult:
         return frame.compose(self.view, self.drafts, here=self._get_here, budget=self._get_budget, coach=self._coach)
 
