@@ -95,7 +95,12 @@ def _lines(rows: Sequence[_Row]) -> list[str]:
         return []
     cells = [("", "read", "not used"), *((row.what, str(row.read or "-"), _few(row.unused)) for row in told)]
     widths = [max(len(cell) for cell in column) for column in list(zip(*cells, strict=True))[:2]]
-    return [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c}".rstrip() for a, b, c in cells]
+    return [f"{_led(a, widths[0])}  {b.rjust(widths[1])}  {c}".rstrip() for a, b, c in cells]
+
+
+def _led(name: str, width: int) -> str:
+    """Dots lead to the next column: a long run of blanks would be shown as a count, as in any text of others."""
+    return f"{name} {'·' * (width - len(name))}".ljust(width + 1) if name else " " * (width + 1)
 
 
 def _few(names: Sequence[str]) -> str:
