@@ -16,7 +16,7 @@ from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.text import plural, shown
 from teamwright.library import instructions
-from teamwright.library.trust.decision import Part
+from teamwright.library.trust.decision import Part, own_places
 
 TITLE = "what is read, and what is not used"
 MOST_NAMED = 12
@@ -32,7 +32,11 @@ class _Row(Struct):
 
 
 def trust_table(workspace: Workspace) -> Part | None:
-    """None if there is nothing to tell. Everything is read as if it were trusted, and nothing of it is run."""
+    """None if there is nothing to tell, or most of it is the person's own.
+
+    Everything is read as if it were trusted, and nothing of it is run."""
+    if own_places(workspace.project, user=workspace.user, state=workspace.home.root):
+        return None
     try:
         options = Options(cwd=workspace.cwd, env=workspace.env, trust=True)
         seen = open_workspace(options)
