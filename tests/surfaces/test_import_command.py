@@ -77,3 +77,8 @@ def test_a_file_without_a_conversation_leaves_nothing(program: Program) -> None:
     sheet.write(program.home)
     ran = program.run("import", "claude", ID)
     assert ran.rc == 0 and "empty" in ran.out and json.loads(program.run("sessions", "--json").out) == []
+
+
+def test_a_command_without_a_program_asks_for_one(program: Program) -> None:
+    ran = program.run("import")
+    assert ran.rc == 2 and ran.err.strip() == "teamwright: import: name the program whose sessions you mean: claude"

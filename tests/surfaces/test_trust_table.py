@@ -7,6 +7,7 @@ import pytest
 from test_bring import FIXTURES
 
 from program import Program
+from teamwright.tools.bounds import counted
 
 
 @pytest.mark.spec("BR9")
@@ -19,7 +20,9 @@ def test_the_table_counts_what_is_read_and_names_what_is_not(program: Program) -
         (program.project / f".claude/agents/extra{n}.md").write_text(text)
     out = program.run("trust").out.splitlines()
     start = out.index("what is read, and what is not used")
-    rows = {row[2:21].strip(): row[21:].split(maxsplit=1) for row in out[start + 2 : out.index("", start)]}
+    table = out[start + 2 : out.index("", start)]
+    rows = {row[2:23].strip(" ·"): row[23:].split(maxsplit=1) for row in table}
+    assert [counted(row) for row in table] == table  # the app shows it as it is: no run of blanks becomes a count
     assert rows["agents"] == ["5", "field `subtask` of 3 files"] and rows["skills and commands"] == ["3"]
     assert rows["hooks"] == ["4"] and rows["MCP servers"] == ["1"] and rows["permission rules"][0] == "11"
     assert rows["instruction files"] == ["3"] and "`cleanupPeriodDays`" in rows["other settings"][1]

@@ -130,11 +130,13 @@ async def _open(services: Services, opened: Opened) -> Session:
         from teamwright.app.brought.mirroring import open_mirror  # noqa: PLC0415
 
         open_mirror(services, opened)
+    before = None if opened.new else await state.spent(opened.id)
     plan = SessionPlan(
         cwd=workspace.cwd,
         notes=tuple(services.notes),
         resumes=not opened.new,
-        spent=0.0 if opened.new else (await state.spent(opened.id)).usd,
+        spent=before.usd if before else 0.0,
+        unpriced=before is not None and before.unknown_cost,
         team=options.team,
         listens=any((own.prompt_suggestions, own.session_memory, own.consolidate_memory)),
         tick_seconds=own.proactive_seconds if options.proactive else None,

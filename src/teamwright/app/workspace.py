@@ -84,7 +84,8 @@ def open_workspace(options: Options) -> Workspace:
 
     read: ReadFiles = {}
     own = load(project, home=user, state=home.root, trusted=False, sources=("user",), read=read)
-    trusted, changed, own_files = _trusted(options, own, home, project, cwd)
+    mine = trust.own_places(project, user=user, state=home.root)
+    trusted, changed, own_files = _trusted(options, own, home, project, cwd, mine)
     settings = load(
         project,
         home=user,
@@ -94,7 +95,7 @@ def open_workspace(options: Options) -> Workspace:
         cwd=cwd,
         sources=options.setting_sources,
         read=read,
-        own_rules=bool(own_files),
+        own_rules=LOCAL in own_files,
     )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
@@ -122,7 +123,7 @@ def _untrusted_notes(
 
 
 def _trusted(
-    options: Options, own: Settings, home: Home, project: Path, cwd: Path
+    options: Options, own: Settings, home: Home, project: Path, cwd: Path, mine: tuple[str, ...]
 ) -> "tuple[bool, tuple[TrustChange, ...], tuple[str, ...]]":
     """Is it trusted, what has changed since, and which files there are the person's own, if it is not trusted.
 
@@ -135,14 +136,14 @@ def _trusted(
     if os.path.lexists(home.root / trust.RECORDS) and trust.is_remembered(project, state=home.root):
         from teamwright.library.trust.snapshot import changes  # noqa: PLC0415
 
-        changed = changes(project, cwd, state=home.root, git=git_programs)
+        changed = changes(project, cwd, state=home.root, git=git_programs, own=mine)
         if not changed:
             return True, (), ()
     if not os.path.lexists(project / LOCAL):
-        return False, changed, ()
+        return False, changed, mine
     from teamwright.library.trust.snapshot import is_agreed  # noqa: PLC0415
 
-    return False, changed, (LOCAL,) if is_agreed(project, LOCAL, state=home.root) else ()
+    return False, changed, (*mine, LOCAL) if is_agreed(project, LOCAL, state=home.root) else mine
 
 
 def tell_git(workspace: Workspace) -> None:
@@ -205,7 +206,8 @@ def look_around(workspace: Workspace) -> "tuple[trust.TrustContents, dict[str, T
     from teamwright.library.trust.contents import contents  # noqa: PLC0415
     from teamwright.library.trust.snapshot import GIT, compare, look  # noqa: PLC0415
 
-    files = look(workspace.project, workspace.cwd, git=git_programs)
+    mine = trust.own_places(workspace.project, user=workspace.user, state=workspace.home.root)
+    files = look(workspace.project, workspace.cwd, git=git_programs, own=mine)
     changed = compare(workspace.project, files, state=workspace.home.root) if workspace.changed else ()
     lines = files[GIT].commands or () if GIT in files else ()
     asked = {name: file for name, file in files.items() if name not in workspace.own_files}

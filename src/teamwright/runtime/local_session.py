@@ -89,6 +89,7 @@ class LocalSession:
             agents.windows.known(now.model) or 0,
             dict(Counter(job.kind for job in jobs.running() if job.background)),
             str(self.sandbox["tier"]) if self.sandbox["enabled"] else "",
+            session.unpriced or session.meter.unpriced,
         )
 
     def color(self, agent: AgentId, kind: str) -> str:

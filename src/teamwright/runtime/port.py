@@ -48,6 +48,7 @@ class SessionFacts(Struct, frozen=True):
     room: int = 0  # tokens that fit into the model's window; 0: not known
     jobs: dict[JobKind, int] = {}  # that run in the background
     sandbox: str = ""  # what holds commands; `none`: it is on, and nothing does; empty: it is off
+    unpriced: bool = False  # some of what was used has no known price: `usd` is the rest
 
 
 class ContextUse(Struct, frozen=True):

@@ -184,6 +184,7 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what the person should know about how the session was opened
     resumes: bool = False
     spent: float = 0.0  # dollars, before it was resumed
+    unpriced: bool = False  # and more then, of a model whose price is not known
     team: str | None = None  # to be led, whose lead is gone
     listens: bool = False  # side questions follow the conversation
     tick_seconds: float | None = None

@@ -40,7 +40,8 @@ class Session:
         self.services, self.main, self._plan = services, main, plan
         self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
         self.supervisor, self.brought = services.supervisor, services.extensions
-        self.trouble, self.spent, self.may_bypass = self.supervisor.trouble, plan.spent, plan.may_bypass
+        self.trouble, self.may_bypass = self.supervisor.trouble, plan.may_bypass
+        self.spent, self.unpriced = plan.spent, plan.unpriced  # before it was resumed
         self.first_models = main.plan_models or (main.model, main.model)
         self.home, self.engine = plan.home, plan.engine
         self.left_at_work = ""  # agents on workers that go on without it, once it has ended

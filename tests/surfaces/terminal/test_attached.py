@@ -22,9 +22,7 @@ def answer(terminal: Terminal, key: str) -> None:
 
 
 def leave(terminal: Terminal, *texts: str) -> None:
-    terminal.keys("C-c")
-    terminal.keys("C-c")
-    terminal.keys("C-c")
+    terminal.leave()
     terminal.shows("LEFT 0", *texts)
 
 

@@ -123,3 +123,25 @@ async def test_who_does_not_wait_for_the_answer_reads_the_prompt(walker: Any) ->
         await stage.say("/theme dark")  # commands are no answers
         await stage.press("enter")
         await stage.shows("Yes, this once")
+
+
+@pytest.mark.parametrize("size", [(100, 34), (80, 24)])
+async def test_new_lines_are_followed_after_a_dialog(walker: Any, size: tuple[int, int]) -> None:
+    """The room that it gives back must not look as if somebody had scrolled."""
+    (walker.project / "calc.py").write_text("def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n")
+    edit = call(
+        "Edit",
+        file_path="calc.py",
+        old_string="add(a, b):\n    return a - b",
+        new_string="add(a, b):\n    return a + b",
+    )
+    script = [["I mend it.", call("Read", file_path="calc.py")], edit, "It adds now."]
+    async with staged(walker, script, size=size, prompt="go") as stage:
+        await stage.shows("Yes, this once")
+        await stage.until(lambda: not stage.app.screen.query("Choices").first().deaf)  # type: ignore[attr-defined]
+        await stage.press("y")
+        await stage.shows("It adds now.")
+        await stage.rests()
+        assert stage.app.conversation.following
+        await stage.say("/status")
+        await stage.shows("servers ")

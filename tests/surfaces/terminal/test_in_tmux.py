@@ -48,9 +48,7 @@ def test_a_stranger_asks_answers_a_question_reads_and_leaves(terminal: Terminal)
     terminal.keys("C-u")
     terminal.keys("C-o")
     terminal.shows("│ made")
-    terminal.keys("C-c")
-    terminal.keys("C-c")
-    terminal.keys("C-c")
+    terminal.leave()
     terminal.shows("teamwright --resume", "LEFT 0")
 
 

@@ -37,9 +37,7 @@ def test_two_presses_of_escape_and_a_resume(terminal: Terminal) -> None:
     terminal.keys("Enter")
     terminal.shows("Went back to here", "› change it")
     assert (terminal.project / "a.txt").read_text() == "one\n"
-    terminal.keys("C-c")
-    terminal.keys("C-c")
-    terminal.keys("C-c")
+    terminal.leave()
     screen = terminal.shows("LEFT 0", "--resume")
     session = screen.split("--resume")[1].split()[0]
     again = terminal.beside()

@@ -56,8 +56,23 @@ async def test_changes_are_shown_as_git_sees_them(walker: Any) -> None:
 
 async def test_lines_that_look_like_headers_are_lines() -> None:
     rows = diff_rows("diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- old\n+++ new\n same\x1b[2J")
-    kinds = [(row.kind, row.text) for row in rows[2:]]
-    assert kinds == [("del", "-- old"), ("add", "++ new"), ("plain", "same\\x1b[2J")]
+    kinds = [(row.kind, row.text, row.number) for row in rows[1:]]
+    assert kinds == [("del", "-- old", 1), ("add", "++ new", 1), ("dim", "same\\x1b[2J", 2)]
+
+
+def test_lines_of_several_files_are_numbered() -> None:
+    head = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n"
+    one = (
+        head.format("a.py") + "@@ -8,2 +8,3 @@ def f():\n x = 1\n-y = 1\n+y = 2\n z = 3\n\\ No newline at end of file\n"
+    )
+    two = head.format("b.bin").split("\n---")[0] + "\nBinary files a/b.bin and b/b.bin differ\n"
+    found = diff_rows(one + two)
+    assert found[3].marks == found[4].marks == ((4, 5),)  # the words that changed, as in every diff
+    assert [(row.kind, row.text, row.number) for row in found] == [
+        ("strong", "a.py", 0), ("dim", "⋯", 0), ("dim", "x = 1", 8), ("del", "y = 1", 9), ("add", "y = 2", 9),
+        ("dim", "z = 3", 10),
+        ("plain", "", 0), ("strong", "b.bin", 0), ("plain", "Binary files a/b.bin and b/b.bin differ", 0),
+    ]  # fmt: skip
 
 
 async def test_the_last_answer_is_copied(walker: Any, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from program import Program
 from teamwright import __version__
 from teamwright.app import open_session
 from teamwright.core.data.event import Warned
+from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.files.paths import home_from, list_sessions
 
@@ -51,7 +52,20 @@ async def test_the_status_is_one_page(walker: Any) -> None:
         assert "none is used" in line(stage, "key ")
         assert "off" in line(stage, "sandbox ")
         assert "tokens" in line(stage, "context ")
-        assert "$" in line(stage, "cost ")
+        assert "cost       unknown" in line(stage, "cost ")  # as `teamwright cost` says it
+
+
+@pytest.mark.anyio
+async def test_a_price_that_is_not_known_stays_so_after_a_resume(walker: Any) -> None:
+    async with staged(walker, ["answer"], size=WIDE) as stage:
+        await stage.say("/status")
+        await stage.shows("cost       $0.00")
+        await stage.say("go")
+        await stage.rests()
+        id = stage.session.id
+    async with staged(walker, ["answer"], size=WIDE, origin=Origin(id)) as stage:
+        await stage.say("/status")
+        await stage.shows("cost       unknown")
 
 
 @pytest.mark.anyio

@@ -97,6 +97,11 @@ class Terminal:
             while (text in self.screen) == gone and time.monotonic() < again:
                 time.sleep(0.05)
 
+    def leave(self) -> None:
+        """A third Ctrl+C would go to the shell: the app lets go of the keys at once."""
+        self.press_until("C-c", "Ctrl+C again")
+        self.keys("C-c")
+
     def close(self) -> None:
         subprocess.run(
             ["tmux", "-S", str(self._socket), "kill-server"], capture_output=True, check=False, timeout=LIMIT

@@ -137,8 +137,8 @@ class AgentRegistry:
         """Why one of a kind that was started before cannot go on here, and what brings it back."""
         definition = self._book.current().find(kind)
         if definition is None:
-            found = () if self._workspace.trusted else trust.what_would_run(self._workspace.project).agents
-            if found:
+            place = self._workspace
+            if not place.trusted and trust.what_would_run(place.project, place.own_files).agents:
                 return f"its kind {kind} is this project's, which is not trusted; trust it (--trust) and resume"
             return f"there is no agent definition {kind} any more; put it back and resume"
         if missing := self._written.missing(definition):

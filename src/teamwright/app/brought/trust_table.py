@@ -16,7 +16,7 @@ from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.text import plural, shown
 from teamwright.library import instructions
-from teamwright.library.trust.decision import Part
+from teamwright.library.trust.decision import Part, own_places
 
 TITLE = "what is read, and what is not used"
 MOST_NAMED = 12
@@ -32,7 +32,11 @@ class _Row(Struct):
 
 
 def trust_table(workspace: Workspace) -> Part | None:
-    """None if there is nothing to tell. Everything is read as if it were trusted, and nothing of it is run."""
+    """None if there is nothing to tell, or most of it is the person's own.
+
+    Everything is read as if it were trusted, and nothing of it is run."""
+    if own_places(workspace.project, user=workspace.user, state=workspace.home.root):
+        return None
     try:
         options = Options(cwd=workspace.cwd, env=workspace.env, trust=True)
         seen = open_workspace(options)
@@ -95,7 +99,12 @@ def _lines(rows: Sequence[_Row]) -> list[str]:
         return []
     cells = [("", "read", "not used"), *((row.what, str(row.read or "-"), _few(row.unused)) for row in told)]
     widths = [max(len(cell) for cell in column) for column in list(zip(*cells, strict=True))[:2]]
-    return [f"{a.ljust(widths[0])}  {b.rjust(widths[1])}  {c}".rstrip() for a, b, c in cells]
+    return [f"{_led(a, widths[0])}  {b.rjust(widths[1])}  {c}".rstrip() for a, b, c in cells]
+
+
+def _led(name: str, width: int) -> str:
+    """Dots lead to the next column: a long run of blanks would be shown as a count, as in any text of others."""
+    return f"{name} {'·' * (width - len(name))}".ljust(width + 1) if name else " " * (width + 1)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -152,6 +152,18 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
             replace(file, {"version": 1, **records})
 
 
+def own_places(project: Path, *, user: Path, state: Path) -> tuple[str, ...]:
+    """In the home directory: what is obeyed everywhere, because it is the person's own. Folders end with a slash."""
+    if os.path.realpath(project) != os.path.realpath(user):
+        return ()
+    homes = [home for home in _HOMES if home == ".claude" or os.path.realpath(user / home) == os.path.realpath(state)]
+    return tuple(f"{home}/{name}" for home in homes for name in ("settings.json", "agents/", "commands/", "skills/"))
+
+
+def is_own(file: str, own: Iterable[str]) -> bool:
+    return any(file.startswith(place) if place.endswith("/") else file == place for place in own)
+
+
 def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
     """Names only: directories are listed and JSON is read; no definition is opened. `own` are the person's files."""
     theirs = frozenset(own)
@@ -165,24 +177,24 @@ def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
     return TrustContents(
         project=project,
         settings=settings,
-        agents=_stems(project, "agents"),
-        skills=_skills(project),
-        commands=_stems(project, "commands"),
+        agents=_stems(project, "agents", theirs),
+        skills=_skills(project, theirs),
+        commands=_stems(project, "commands", theirs),
         hooks=tuple(dict.fromkeys(name for file in settings for name in _part(project / file, "hooks"))),
         servers=tuple(dict.fromkeys(servers)),
         languages=tuple(dict.fromkeys(name for file in settings for name in _part(project / file, "lsp"))),
     )
 
 
-def _stems(project: Path, kind: str) -> tuple[str, ...]:
+def _stems(project: Path, kind: str, own: Collection[str]) -> tuple[str, ...]:
     """Definitions by file name; a folder of them by its own."""
-    files = [f for home in _HOMES for f in _listing(project / home / kind)]
+    files = [f for home in _HOMES if f"{home}/{kind}/" not in own for f in _listing(project / home / kind)]
     names = ((f.stem if f.suffix == ".md" else f"{f.name}/") for f in files if f.suffix == ".md" or f.is_dir())
     return tuple(dict.fromkeys(names))
 
 
-def _skills(project: Path) -> tuple[str, ...]:
-    folders = (f for home in _HOMES for f in _listing(project / home / "skills"))
+def _skills(project: Path, own: Collection[str]) -> tuple[str, ...]:
+    folders = (f for home in _HOMES if f"{home}/skills/" not in own for f in _listing(project / home / "skills"))
     return tuple(dict.fromkeys(f.name for f in folders if os.path.lexists(f / "SKILL.md")))
 
 

@@ -14,6 +14,7 @@ from teamwright.core.errors import SettingsError
 from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import MOST_FILES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON, read_plain
+from teamwright.library.trust.decision import is_own
 from teamwright.osfiles.private import replace_file
 
 MOST_TEXT = 64_000  # characters of one file that are kept to compare with
@@ -53,18 +54,24 @@ class TrustChange(Struct, frozen=True):
 
 
 def look(
-    project: Path, cwd: Path, known: Mapping[str, TrustedFile] | None = None, git: Git | None = None
+    project: Path,
+    cwd: Path,
+    known: Mapping[str, TrustedFile] | None = None,
+    git: Git | None = None,
+    own: Sequence[str] = (),
 ) -> dict[str, TrustedFile]:
-    """Every file that can start programs or change what needs approval, by its path below the project.
+    """Every file that can start programs or change what needs approval, by its path below the project; not `own` ones.
 
     Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
     """
     project, known = Path(os.path.realpath(project)), known or {}
     found: dict[str, TrustedFile] = {}
     for name in (*SETTINGS, ".mcp.json"):
-        _keep(found, project, str(project / name), known, _settings_text)
+        if name not in own:
+            _keep(found, project, str(project / name), known, _settings_text)
     for path in _definitions(project, cwd):
-        _keep(found, project, path, known, _definition_text)
+        if not own or not is_own(path.removeprefix(f"{project}/"), own):
+            _keep(found, project, path, known, _definition_text)
     lines = git(project) if git is not None else ()
     if lines:
         text = "\n".join(lines)
@@ -89,12 +96,14 @@ def _keep_scripts(
         found[_TOO_MANY] = TrustedFile((), os.urandom(16).hex(), "(more than can be looked at)\n")
 
 
-def changes(project: Path, cwd: Path, *, state: Path, git: Git | None = None) -> tuple[TrustChange, ...]:
+def changes(
+    project: Path, cwd: Path, *, state: Path, git: Git | None = None, own: Sequence[str] = ()
+) -> tuple[TrustChange, ...]:
     """Against the record; nothing where there is none."""
     agreed = _load(project, state)
     if agreed is None:
         return ()
-    now = look(project, cwd, agreed.files, git)
+    now = look(project, cwd, agreed.files, git, own)
     changed = _compare(agreed.files, now)
     if not changed and any(agreed.files[name].stamp != kept.stamp for name, kept in now.items()):
         with suppress(SettingsError):  # touched, and still the same: the next start need not read it again

@@ -23,12 +23,16 @@ _BEGINNING = re.compile(r"[0-9a-f-]{4,36}")
 
 
 def run_import(parser: ArgumentParser, args: Sequence[str]) -> int:
-    parser.add_argument("program", choices=("claude",), help="those below ~/.claude/projects, or CLAUDE_CONFIG_DIR")
+    parser.add_argument(
+        "program", nargs="?", choices=("claude",), help="those below ~/.claude/projects, or CLAUDE_CONFIG_DIR"
+    )
     parser.add_argument("session", nargs="*", metavar="SESSION", help="session ids or their beginnings")
     parser.add_argument("--list", action="store_true", help="list them (default), and import nothing")
     parser.add_argument("--all", action="store_true", help="all, of every directory unless --project names one")
     parser.add_argument("--project", metavar="DIR", type=Path, help="only of this directory (default: the one here)")
     found = parser.parse_args(args)
+    if found.program is None:
+        parser.error("name the program whose sessions you mean: claude")
     if found.session and (found.all or found.list):
         parser.error("give sessions, or --list, or --all")
     home, projects = home_from(os.environ), projects_of(os.environ)

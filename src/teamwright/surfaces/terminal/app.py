@@ -28,6 +28,7 @@ from teamwright.surfaces.terminal.dialogs.rewind import rewind_by_dialogs
 from teamwright.surfaces.terminal.escape import EscapeKeys
 from teamwright.surfaces.terminal.follow import EventFollower, read_again, read_missing
 from teamwright.surfaces.terminal.greeting import greeting
+from teamwright.surfaces.terminal.keyboard import WaitingDriver
 from teamwright.surfaces.terminal.leave import Leave
 from teamwright.surfaces.terminal.margins.alert import ring
 from teamwright.surfaces.terminal.margins.margins import Margins
@@ -69,7 +70,7 @@ class TerminalApp(App[Leave]):
         pick: bool = False,
         coach: Coach | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=WaitingDriver)
         keys.teach_alt_keys()
         for known in themes.themes():
             self.register_theme(known)
@@ -83,12 +84,15 @@ class TerminalApp(App[Leave]):
         self._hint, self._escape, self._margins = Hint(), EscapeKeys(self), Margins(self)
         self._questions = QuestionQueue(self, self.view)
         self._crew_version = -1
-        self._pace = FramePace(self._tick, self._keep)
+        self._pace = FramePace(self._tick, self._keep, smooth=lambda: len(self.screen_stack) == 1)
 
     def _color(self, agent: AgentView) -> str:
         return self.session.color(agent.id, agent.kind)
 
     # --- the frame
+
+    def get_default_screen(self) -> frame.FrameScreen:
+        return frame.FrameScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         return frame.compose(self.view, self.drafts, here=self._get_here, budget=self._get_budget, coach=self._coach)
@@ -143,15 +147,16 @@ class TerminalApp(App[Leave]):
         """Draw what has changed since the last frame. False if nothing has."""
         if not self.is_running or not self.screen_stack:
             return False
-        changed = self.conversation.tick()
-        changed |= self._margins.draw(self._hint.text or self.clerk.doing or self._questions.hint)
+        passing = self._hint.text or self.clerk.doing  # it goes when its moment is over
+        changed = bool(passing) | self.conversation.tick()
+        changed |= self._margins.draw(passing or self._questions.hint)
         self._questions.look()
         if self._coach is not None:
             self._coach.look(self)
         if self.side.display and (self.side.falls_due() or self._crew_version != self.view.version):
-            self._crew_version = self.view.version
+            self._crew_version, changed = self.view.version, True
             self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
-        return changed and len(self.screen_stack) == 1  # behind a dialog nothing needs to move smoothly
+        return changed
 
     def _keep(self) -> None:
         self.view.price_all()

@@ -1,4 +1,4 @@
-"""Clock of the screen: many frames a second while something moves, one a second while nothing does."""
+"""Clock of the screen: many frames a second while something moves, then one a second, then hardly any."""
 
 import time
 from collections.abc import Callable
@@ -8,8 +8,10 @@ from textual.app import App
 from textual.timer import Timer
 
 FRAMES = 15  # a second, at most
-SLOW = 1.0  # seconds between two frames of a screen at rest: times tick, and whatever forgot to wake it is seen
-LINGER = 0.5  # seconds without a change after which the screen is at rest
+SLOW = 1.0  # seconds between two frames of a screen on which only times tick
+RARE = 5.0  # seconds between two frames of a screen at rest: whatever forgot to wake it is seen
+LINGER = 0.5  # seconds without a change after which frames are slow
+REST = 10.0  # and after which they are rare
 
 
 def _redraw(app: App[Any]) -> None:
@@ -18,34 +20,54 @@ def _redraw(app: App[Any]) -> None:
 
 
 class FramePace:
-    """`draw` draws one frame and says whether that changed anything; `keep` follows within a second of a wake-up."""
+    """`draw` draws one frame and says whether that changed anything; `keep` follows within a second of a wake-up.
 
-    def __init__(self, draw: Callable[[], bool], keep: Callable[[], object]) -> None:
-        self._draw, self._keep = draw, keep
+    `smooth` says whether somebody sees what moves: behind a dialog nothing needs to be smooth."""
+
+    def __init__(
+        self,
+        draw: Callable[[], bool],
+        keep: Callable[[], object],
+        *,
+        smooth: Callable[[], bool] = lambda: True,
+        rest: float = REST,
+    ) -> None:
+        self._draw, self._keep, self._smooth, self._rest = draw, keep, smooth, rest
         self._fast: Timer | None = None
-        self._moved, self._kept = 0.0, True
+        self._slow: Timer | None = None
+        self._moved = self._changed = 0.0
+        self._kept, self.at_rest = True, False
 
     def start(self, app: App[Any]) -> None:
         self._fast = app.set_interval(1 / FRAMES, self._beat)
-        app.set_interval(SLOW, self._beat_slowly)
+        self._slow = app.set_interval(SLOW, self._beat_slowly)
+        app.set_interval(RARE, self._beat_slowly)
         app.app_resume_signal.subscribe(app, _redraw)  # pyright: ignore[reportUnknownMemberType] -- as Textual has it
         self.wake()
 
     def wake(self) -> None:
         """Something happened: an event of the session, a key, a hint."""
-        if self._fast is not None:
-            self._moved, self._kept = time.monotonic(), False
+        if self._fast is not None and self._slow is not None:
+            self._moved = self._changed = time.monotonic()
+            self._kept = self.at_rest = False
             self._fast.resume()
+            self._slow.resume()
 
     def _beat(self) -> None:
         now = time.monotonic()
-        if self._draw():
+        if self._draw() and self._smooth():
             self._moved = now
         elif now - self._moved > LINGER and self._fast is not None:
             self._fast.pause()
 
     def _beat_slowly(self) -> None:
-        self._draw()
+        now = time.monotonic()
+        if self._draw():
+            self._changed, self.at_rest = now, False
+        elif now - self._changed > self._rest:
+            self.at_rest = True
+        if self._slow is not None:
+            self._slow.pause() if self.at_rest else self._slow.resume()
         if not self._kept:
             self._kept = True
             self._keep()

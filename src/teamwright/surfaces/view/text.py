@@ -80,5 +80,12 @@ def rounded(count: int) -> str:
     return f"{count / 1_000:.3g}k" if count < 1_000_000 else f"{count / 1_000_000:.3g}M"
 
 
+def spent(usd: float, *, unpriced: bool) -> str:
+    """What a session cost, if some of it may have no known price."""
+    if not unpriced:
+        return money(usd)
+    return f"{money(usd)} + unknown" if usd else "unknown"
+
+
 def money(usd: float | None) -> str:
     return "$?" if usd is None else f"${usd:.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.4f}"

@@ -76,6 +76,11 @@ class AgentMeter(Struct, eq=False):
         return sum(x for x in self.usd_by_model.values() if x is not None)
 
     @property
+    def unpriced(self) -> bool:
+        """Is there more to it, of a model whose price is not known?"""
+        return None in self.usd_by_model.values()
+
+    @property
     def seconds(self) -> float:
         return self.clock() - self.began
 

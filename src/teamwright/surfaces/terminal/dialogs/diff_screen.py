@@ -1,5 +1,6 @@
 """What has changed in a work tree, as a page over the conversation."""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -9,36 +10,37 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from teamwright.core.data.content.patch import Hunk
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
-from teamwright.surfaces.view.diff import DiffRow
+from teamwright.surfaces.view.diff import DiffRow, hunk_rows
 from teamwright.surfaces.view.text import safe
 
+_FILE = re.compile(r"^diff --git ", re.MULTILINE)  # a line of a file has a sign before it
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _HEADERS = ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ", "old mode", "new mode")
 
 
 def diff_rows(text: str) -> list[DiffRow]:
-    """The lines of `git diff` as the app draws changes."""
+    """The lines of `git diff` as the app draws changes: numbered, with the changed words marked, in colours."""
     rows: list[DiffRow] = []
-    inside = False  # a hunk, where `--- ` is a line that goes
-    for raw in text.split("\n"):
-        line = safe(raw)
-        if line.startswith("diff --git "):
-            inside = False
-            rows += [DiffRow("plain", ""), DiffRow("strong", line.removeprefix("diff --git ").rpartition(" b/")[2])]
-        elif line.startswith("@@"):
-            inside = True
-            rows.append(DiffRow("dim", line))
-        elif inside:
-            rows.append(_hunk_row(line))
-        elif not line.startswith(_HEADERS):
-            rows.append(DiffRow("plain", line))
-    return rows[1:] if rows and not rows[0].text else rows
+    for file in filter(None, _FILE.split(text)):
+        rows += [*([DiffRow("plain", "")] if rows else []), *_file_rows(file)]
+    return rows
 
 
-def _hunk_row(line: str) -> DiffRow:
-    if line[:1] in ("+", "-"):
-        return DiffRow("add" if line[0] == "+" else "del", line[1:])
-    return DiffRow("plain", line.removeprefix(" "))
+def _file_rows(text: str) -> list[DiffRow]:
+    head, *lines = text.split("\n")
+    path = safe(head).rpartition(" b/")[2]
+    rows, hunks = [DiffRow("strong", path)], list[tuple[int, int, list[str]]]()
+    for line in lines:
+        if starts := _HUNK.match(line):
+            hunks.append((int(starts[1]), int(starts[2]), []))
+        elif hunks:
+            if line and not line.startswith("\\"):  # which says that no newline follows
+                hunks[-1][2].append(line)
+        elif line and not line.startswith(_HEADERS):
+            rows.append(DiffRow("plain", safe(line)))
+    return [*rows, *hunk_rows([Hunk(old, new, tuple(told)) for old, new, told in hunks], path)]
 
 
 class DiffScreen(ModalScreen[None]):

@@ -54,6 +54,7 @@ class Dock(Static):
         self.styles.height = height
         if opens:
             self._focused = self.screen.focused
+            self.screen.set_focus(None)  # else Textual would give it to the conversation, which chooses a step then
         for node in self.screen.query("#completions, #queue, Coach"):
             node.set_class(height > 0, "-behind")
         self.screen.query_one("#entry").display = not height

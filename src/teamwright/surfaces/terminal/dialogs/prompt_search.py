@@ -50,7 +50,7 @@ class PromptSearch(SearchList[str | None]):
         """`here`: prompts of this directory, the oldest first; `words` are searched for at first."""
         super().__init__()
         self._home, self._words = home, words if "\n" not in words else ""
-        self._prompts = [EarlierPrompt(text) for text in dict.fromkeys(reversed(here))]
+        self._prompts = [EarlierPrompt(text) for text in dict.fromkeys(text.rstrip() for text in reversed(here))]
         self._found: list[EarlierPrompt] = []
 
     def compose(self) -> ComposeResult:
@@ -69,7 +69,7 @@ class PromptSearch(SearchList[str | None]):
     async def _read(self) -> None:
         known = {one.text for one in self._prompts}
         others = await to_thread.run_sync(read_earlier, self._home, abandon_on_cancel=True)
-        self._prompts += [one for one in others if one.text not in known]
+        self._prompts += [one for one in others if one.text.rstrip() not in known]
         self._draw()
 
     @on(Input.Changed)

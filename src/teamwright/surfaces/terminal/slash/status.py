@@ -11,7 +11,7 @@ from teamwright.runtime.port import ContextUse, SessionFacts, SessionStatus
 from teamwright.store.files.paths import SessionFiles, find_transcript, home_from, read_name
 from teamwright.surfaces.terminal.slash.command import CommandContext
 from teamwright.surfaces.terminal.widgets.status import MODES
-from teamwright.surfaces.view.text import money, one_line, rounded, safe, tokens
+from teamwright.surfaces.view.text import one_line, rounded, safe, spent, tokens
 
 BAR, BESIDE = 40, 28  # cells of a whole window, and of the words around it
 NOTES = {"needs-auth": "teamwright mcp login", "failed": "teamwright mcp test"}  # what helps, with the server's name
@@ -25,11 +25,15 @@ async def status(stage: CommandContext, words: str) -> str:
         "name": one_line(await to_thread.run_sync(_name, stage), 100) or "none; /rename gives it one",
         **_setup(session.facts, now),
         "context": _share(now.context),
-        "cost": f"{money(session.facts.usd)}{f', {session.facts.left} left' if session.facts.left else ''}",
+        "cost": _cost(session.facts),
     }
     lines = [f"  {name:10} {told}" for name, told in rows.items()]
     listed = server_lines(now.servers)
     return "\n".join([*lines, f"  {'servers':10} {'' if listed else 'none'}".rstrip(), *(f"  {x}" for x in listed)])
+
+
+def _cost(facts: SessionFacts) -> str:
+    return f"{spent(facts.usd, unpriced=facts.unpriced)}{f', {facts.left} left' if facts.left else ''}"
 
 
 def _name(stage: CommandContext) -> str:

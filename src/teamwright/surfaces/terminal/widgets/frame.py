@@ -1,10 +1,12 @@
 """Layout of the screen: conversation, queue, input, status line and side."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -29,6 +31,13 @@ CSS = """
     #main > .-behind { display: none; }
     Conversation { height: 1fr; padding: 0; }
 """
+
+
+class FrameScreen(Screen[None]):
+    """Textual would give the keys to the first widget, the conversation, when a dialog closes before the input is
+    back; that chooses a step then, and follows no more."""
+
+    AUTO_FOCUS: ClassVar[str | None] = "PromptInput"
 
 
 class FrameBody(Horizontal):

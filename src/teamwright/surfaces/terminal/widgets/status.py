@@ -14,7 +14,7 @@ from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, palette_of, row
 from teamwright.surfaces.view.checklist import activity
 from teamwright.surfaces.view.shapes import AgentView
-from teamwright.surfaces.view.text import duration, money, one_line, rounded, tokens
+from teamwright.surfaces.view.text import duration, one_line, rounded, spent, tokens
 from teamwright.surfaces.view.view import SessionFold
 
 MODES = {
@@ -78,7 +78,8 @@ def _at_work(agent: AgentView, task: str, palette: Palette) -> list[Piece]:
 
 def _facts(facts: SessionFacts, branch: str, palette: Palette) -> list[Piece]:
     """Model, window, money and branch, as far as they are known."""
-    used = f"{money(facts.usd)} · {facts.left} left" if facts.left else money(facts.usd) if facts.usd else ""
+    cost = spent(facts.usd, unpriced=facts.unpriced)
+    used = f"{cost} · {facts.left} left" if facts.left else cost if facts.usd else ""
     on = f"on {one_line(branch, 30)}" if branch else ""
     share = 100 * facts.window // facts.room if facts.room else 0
     window = f"{share} % of {rounded(facts.room)}" if facts.room else f"{tokens(facts.window)} context"
@@ -129,7 +130,7 @@ class StatusLine(Static):
         )
         line = row(left, right, width)
         if self._drawn is not None and line.is_same(self._drawn):
-            return bool(hint)  # it goes when its moment is over
+            return False
         self._drawn = line
         self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
         return True
