@@ -177,6 +177,7 @@ def _hosted(
         make=maker.make,
         moved=moved_words(platform.node(), cwd, past.cwd) if past.cwd and past.progress > _FIRST else "",
         progress=past.progress,
+        limits=services.options.limits,
         closed=closed,
         tell=ground.space.live.tell,
         log=services.log,

@@ -86,6 +86,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
             database=space.database, process=process.id, open=opened, say=say, log=log.write, once=wanted.once
         )
         office = Office(deps)
+        space.replica.on_touched = office.heed
         ground = Ground(
             name=wanted.name,
             home=home,
