@@ -70,5 +70,5 @@ def take_touched(db: sqlite3.Connection) -> Touched:
     found: dict[str, set[str]] = {"agent": set(), "team": set(), "worker": set(), "answer": set(), "spent": set()}
     for kind, who in rows:
         found[kind].add(who)
-    named = (frozenset(found[kind]) for kind in ("agent", "team", "worker"))
-    return Touched(*named, bool(found["answer"]), bool(found["spent"]))
+    agents, teams, workers = (frozenset(found[kind]) for kind in ("agent", "team", "worker"))
+    return Touched(agents, teams, workers, bool(found["answer"]), bool(found["spent"]))
