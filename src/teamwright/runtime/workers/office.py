@@ -13,7 +13,7 @@ from teamwright.core.ids import AgentId
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.store.db.database import Database
 from teamwright.store.engine.touched import NOBODY, Touched
-from teamwright.store.tables.remotes import Remote, RemoteTable
+from teamwright.store.tables.remotes import OfferSlots, Remote, RemoteTable
 
 _LOOK = 1.0  # seconds between looks without any news
 _AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried once more
@@ -22,6 +22,7 @@ _AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried 
 class OfficeDeps(Struct, frozen=True, kw_only=True):
     database: Database
     process: ProcessId
+    offer: OfferSlots
     open: Callable[[Remote], Awaitable[Hosted]]
     say: Callable[[str], None]  # one line for whoever looks at the worker
     log: Callable[[str], None]
@@ -77,7 +78,14 @@ class Office:
         self._news.set()
         self._news = anyio.Event()
 
+    async def offer(self) -> None:
+        """From now on it may be given agents."""
+        await self.table.offer(self._deps.offer)
+
     async def _look(self) -> None:
+        if not self._leaving and await self.table.is_passed_over(self._deps.process):
+            self._deps.say("this worker was too slow to take its agents, which went to others; it is ready again")
+            await self.offer()
         rows = {row.agent: row for row in await self.table.given(self._deps.process)}
         for agent, hosted in list(self._hosted.items()):
             row = rows.get(agent)
