@@ -16,6 +16,8 @@ import forks
 import hooks
 import land
 import memory
+import remote
+import remote_many
 import rewind
 import sandbox
 import sandbox_net
@@ -46,6 +48,8 @@ PARTS = {
     "telemetry": telemetry.measure,
     "terminal": terminal.measure,
     "editor": editor.measure,
+    "remote": remote.measure,
+    "remote-many": remote_many.measure,
 }
 
 

@@ -1,5 +1,6 @@
 """Transcripts in an engine: continued by one writer, read again on another machine, whole or not at all."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,6 +45,17 @@ async def open_lines(root: Path, space: Address, patience: float = 20) -> AsyncI
 @pytest.fixture
 def space() -> Address:
     return Engines.get().new_space()
+
+
+@pytest.mark.spec("Z28", "Z24")
+async def test_a_part_that_somebody_replaced_is_not_read(tmp_path: Path, space: Address) -> None:
+    """Whoever may write objects may write them all: what counts is that the content is what its name says."""
+    long = b'{"x":"' + b"y" * (MOST_BYTES + 10) + b'"}\n'
+    async with open_lines(tmp_path, space) as lines:
+        await lines.append(MAIN, A, [long], Place())
+        await lines.put(f"part/{hashlib.sha256(long).hexdigest()}", b"forged")
+        with pytest.raises(EngineError, match="something else in place of a part"):
+            await lines.pull(MAIN, tmp_path / "copy")
 
 
 async def test_what_was_appended_is_read_again_whole(tmp_path: Path, space: Address) -> None:

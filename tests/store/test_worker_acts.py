@@ -126,6 +126,27 @@ async def test_a_worker_acts_only_for_what_it_was_given(stage: Stage) -> None:
 
 
 @pytest.mark.spec("Z8")
+async def test_what_a_worker_does_not_claim_goes_to_another(stage: Stage) -> None:
+    """It lives, and its loop hangs: nobody waits for it longer than its lease, and it gets nothing more."""
+    async with AsyncExitStack() as stack:
+        mute, other = await stage.worker(stack, "w1", slots=4, lease=3), await stage.worker(stack, "w2", slots=2)
+        agent = await stage.launch()
+        assert (await stage.until(agent, "given")).worker == mute.replica.process
+        with anyio.fail_after(LIMIT):
+            while (await stage.state(agent)).worker != other.replica.process:
+                await stage.lead.replica.pause(0.2)
+        await _begin(other, agent)
+        assert isinstance(await mute.replica.write(ClaimRemote(agent)), Refused)
+        second = await stage.launch()
+        assert (await stage.until(second, "given")).worker == other.replica.process
+        table = RemoteTable(mute.database)
+        assert await table.is_passed_over(mute.replica.process)
+        await table.offer(OfferSlots("w1", 4, (), ("anthropic",)))
+        assert not await table.is_passed_over(mute.replica.process)
+        assert (await stage.until(await stage.launch(), "given")).worker == mute.replica.process
+
+
+@pytest.mark.spec("Z8")
 async def test_an_end_with_something_unread_is_none(stage: Stage) -> None:
     async with AsyncExitStack() as stack:
         worker = await stage.worker(stack, "w1")

@@ -141,6 +141,38 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
         await lead.close()
 
 
+@pytest.mark.spec("Z24", "Z16")
+async def test_where_a_session_stands_is_for_leads_to_say(engine: Path, tmp_path: Path):
+    """Its model is told so when it moves: a worker reads it, and cannot change it."""
+    lead = await with_patience(lambda: open_space(at(engine, "lead"), tmp_path / "lead", Joining()))
+    worker = await open_space(at(engine, "worker"), tmp_path / "worker", Joining(role="worker", patience=5))
+    try:
+        await lead.put_record("place/s1", b"here")
+        with pytest.raises(EngineError):
+            await worker.put_record("place/s1", b"elsewhere")
+        assert await worker.get_record("place/s1") == b"here"
+    finally:
+        await worker.close()
+        await lead.close()
+
+
+@pytest.mark.spec("Z30")
+def test_a_space_that_cannot_be_made_is_told_beside_the_server(program: Program, tmp_path: Path):
+    directory, said = init(program, tmp_path / "engine"), tmp_path / "said"
+    (directory / "lead.url").write_text("nonsense\n")
+    with said.open("w") as errors:
+        argv = [*ARGV, "engine", "run", str(directory)]
+        process = subprocess.Popen(argv, env=program.env, stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        limit = time.monotonic() + _LIMIT
+        while "the space could not be made: The address of an engine is" not in said.read_text():
+            assert time.monotonic() < limit, said.read_text()
+            time.sleep(0.02)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 @pytest.mark.spec("Z24")
 async def test_what_an_entry_asks_for_beyond_its_rights_is_not_applied_counted_and_shown(
     program: Program, engine: Path, tmp_path: Path

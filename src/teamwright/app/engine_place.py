@@ -1,4 +1,5 @@
-"""Where a session on an engine stands: on which machine, in which repository. Kept with it, for whoever resumes it."""
+"""Where a session on an engine stands: on which machine, in which repository. Kept with it, for whoever resumes it,
+where workers cannot write: what it says is told to the model."""
 
 import platform
 from contextlib import suppress
@@ -42,7 +43,7 @@ async def settle_place(space: Space, session: SessionId, cwd: Path, *, resumes: 
             f"session {session} is about another repository than the one in {shown(str(cwd))}: it was in "
             f"{shown(before.cwd)} on {shown(before.host)}. Resume it in a clone of that one."
         )
-    await space.lines.put(name, msgspec.json.encode(now))
+    await space.put_record(name, msgspec.json.encode(now))
     if before is None or (before.host, before.home) == (now.host, now.home):
         return ""
     return MOVED.format(
@@ -51,7 +52,7 @@ async def settle_place(space: Space, session: SessionId, cwd: Path, *, resumes: 
 
 
 async def _read(space: Space, name: str) -> Place | None:
-    data = await space.lines.get(name)
+    data = await space.get_record(name)
     with suppress(msgspec.DecodeError):
         return None if data is None else msgspec.json.decode(data, type=Place)
     return None

@@ -181,6 +181,7 @@ def _hosted(
         make=maker.make,
         moved=moved_words(platform.node(), cwd, past.cwd) if past.cwd and past.progress > _FIRST else "",
         progress=past.progress,
+        limits=services.options.limits,
         closed=closed,
         share_limits=services.share_limits,
         tell=ground.space.live.tell,

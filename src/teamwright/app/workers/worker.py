@@ -51,13 +51,12 @@ class Ground(Struct, frozen=True, kw_only=True):
 
 
 class OpenWorker(Struct, frozen=True, kw_only=True):
-    """One that has joined; it may be given agents once `offer` was told to the engine."""
+    """One that has joined; it may be given agents once its office has offered its slots."""
 
     office: Office
     space: Space
     models: Models
     drain_seconds: float
-    offer: OfferSlots
 
     async def close(self) -> None:
         """Others take what it had, at once."""
@@ -83,9 +82,16 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
             return await open_hosted(ground, remote)
 
         deps = OfficeDeps(
-            database=space.database, process=process.id, open=opened, say=say, log=log.write, once=wanted.once
+            database=space.database,
+            process=process.id,
+            offer=_offer(wanted, models),
+            open=opened,
+            say=say,
+            log=log.write,
+            once=wanted.once,
         )
         office = Office(deps)
+        space.replica.on_touched = office.heed
         ground = Ground(
             name=wanted.name,
             home=home,
@@ -99,10 +105,12 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     except BaseException:
         await space.close()
         raise
-    offer = OfferSlots(
-        wanted.name, wanted.slots, tuple(sorted(wanted.labels.items())), _providers(models), wanted.allow_bypass
-    )
-    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds, offer=offer)
+    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds)
+
+
+def _offer(wanted: Wanted, models: Models) -> OfferSlots:
+    labels = tuple(sorted(wanted.labels.items()))
+    return OfferSlots(wanted.name, wanted.slots, labels, _providers(models), wanted.allow_bypass)
 
 
 def _providers(models: Models) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ from teamwright.core.data.letter import Figures, JobStatus
 from teamwright.core.data.message import TextDelta
 from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
+from teamwright.core.policies.budget import Limits
 from teamwright.runtime.agents.agent import Agent, current_agent
 from teamwright.runtime.agents.life import OnceLife, how_ended, live
 from teamwright.runtime.services import Services
 from teamwright.runtime.teams.teammates.teammate import Teammate
 from teamwright.runtime.trouble import innermost
 from teamwright.runtime.workers.rooms import Room, write_back
+from teamwright.store.engine.touched import Touched
 from teamwright.store.tables.remotes import Remote, RemoteTable
 from teamwright.store.tables.state import now_ms
 
@@ -43,6 +45,7 @@ class HostedParts(Struct, frozen=True, kw_only=True):
     make: Callable[[], Awaitable[Agent]]  # the agent of a job, new or from its transcript
     moved: str  # what it is told if it goes on here
     progress: int  # lines of its transcript
+    limits: Limits  # of the tree that it belongs to
     closed: Callable[[], Awaitable[None]]
     share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
     tell: Callable[[AgentId, bytes], Awaitable[None]]  # whoever watches, what it is saying
@@ -208,8 +211,23 @@ class Hosted:
 
     # --- what others do to it
 
+    def is_touched(self, touched: Touched) -> bool:
+        """Does a change concern it, its team, or somebody whom it started?"""
+        known = self._supervisor.agent
+        return (
+            touched.anybody
+            or self._parts.remote.team in touched.teams
+            or any(agent == self.id or known(AgentId(agent)) is not None for agent in touched.agents)
+        )
+
+    @property
+    def limited(self) -> bool:
+        """What others spend may end it."""
+        limits = self._parts.limits
+        return limits.usd is not None or limits.tokens is not None
+
     def heard(self) -> None:
-        """The store has changed."""
+        """The store has changed, for it."""
         self._news.set()
         self._news = anyio.Event()
         for agent in self._supervisor.agents:

@@ -1,9 +1,9 @@
 """A worker's loop: begins with the agents that are given to it, stops those that are to stop, lets go of lost ones."""
 
+import time
 from collections.abc import Awaitable, Callable
 
 import anyio
-from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from teamwright.core.data.job import JobResult
@@ -12,7 +12,8 @@ from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.store.db.database import Database
-from teamwright.store.tables.remotes import Remote, RemoteTable
+from teamwright.store.engine.touched import NOBODY, Touched
+from teamwright.store.tables.remotes import OfferSlots, Remote, RemoteTable
 
 _LOOK = 1.0  # seconds between looks without any news
 _AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried once more
@@ -21,6 +22,7 @@ _AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried 
 class OfficeDeps(Struct, frozen=True, kw_only=True):
     database: Database
     process: ProcessId
+    offer: OfferSlots
     open: Callable[[Remote], Awaitable[Hosted]]
     say: Callable[[str], None]  # one line for whoever looks at the worker
     log: Callable[[str], None]
@@ -31,39 +33,59 @@ class Office:
     def __init__(self, deps: OfficeDeps) -> None:
         self._deps, self.table = deps, RemoteTable(deps.database)
         self._hosted: dict[AgentId, Hosted | None] = {}  # None: it is being opened
-        self._news, self._group = anyio.Event(), anyio.create_task_group()
+        self._news, self._answers, self._group = anyio.Event(), anyio.Event(), anyio.create_task_group()
+        self._touched, self._due = NOBODY, True  # whom changes concern since the last look; whether one is due
+        self._heard = self._summed = 0.0
         self._leaving, self.done = False, anyio.Event()
 
     def news(self) -> anyio.Event:
-        """Set by the next change of the store."""
-        return self._news
+        """Set by the next answer of a lead."""
+        return self._answers
+
+    def heed(self, touched: Touched) -> None:
+        """The store has changed."""
+        self._touched |= touched
+        self._announce()
 
     async def run(self) -> None:
         """Until it is cancelled, or its first agent is done where that is all it is to do."""
-        database, seen = self._deps.database, -1
         async with self._group:
             while not self.done.is_set():
-                found = await database.data_version()
-                if found != seen:
-                    seen = found
-                    self._ring()
-                await self._look()
-                if seen == await database.data_version():
-                    await _either(database, self._news)
+                touched, self._touched, news = self._touched, NOBODY, self._news
+                self._ring(touched)
+                late = time.monotonic() - self._heard > _LOOK
+                if self._due or late or touched.anybody or self._deps.process in touched.workers:
+                    self._due, self._heard = False, time.monotonic()
+                    await self._look()
+                with anyio.move_on_after(_LOOK):
+                    await news.wait()
             self._group.cancel_scope.cancel()
 
-    def _ring(self) -> None:
-        """Letters, answers and states may have changed for anybody here."""
-        self._announce()
+    def _ring(self, touched: Touched) -> None:
+        """Only those whom it concerns: there may be hundreds here, and thousands of changes elsewhere."""
+        if touched.answers or touched.anybody:
+            self._answers.set()
+            self._answers = anyio.Event()
+        sums = (touched.spent or touched.anybody) and time.monotonic() - self._summed > _LOOK
+        if sums:
+            self._summed = time.monotonic()
         for hosted in self._hosted.values():
-            if hosted is not None:
+            if hosted is not None and (hosted.is_touched(touched) or (sums and hosted.limited)):
                 hosted.heard()
 
-    def _announce(self) -> None:
+    def _announce(self, *, due: bool = False) -> None:
+        self._due |= due
         self._news.set()
         self._news = anyio.Event()
 
+    async def offer(self) -> None:
+        """From now on it may be given agents."""
+        await self.table.offer(self._deps.offer)
+
     async def _look(self) -> None:
+        if not self._leaving and await self.table.is_passed_over(self._deps.process):
+            self._deps.say("this worker was too slow to take its agents, which went to others; it is ready again")
+            await self.offer()
         rows = {row.agent: row for row in await self.table.given(self._deps.process)}
         for agent, hosted in list(self._hosted.items()):
             row = rows.get(agent)
@@ -98,7 +120,7 @@ class Office:
         if again:
             await anyio.sleep(again)
         self._hosted.pop(row.agent, None)
-        self._announce()
+        self._announce(due=True)
         if self._deps.once:
             self.done.set()
 
@@ -135,16 +157,3 @@ class Office:
                     group.start_soon(hosted.leave, limit)
         self.done.set()
         self._announce()
-
-
-async def _either(database: Database, news: anyio.Event) -> None:
-    """Until another process has written, or something was done here."""
-
-    async def wait(group: TaskGroup) -> None:
-        await news.wait()
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(wait, group)
-        await database.pause(_LOOK)
-        group.cancel_scope.cancel()

@@ -87,6 +87,7 @@ ACTS: dict[str, type[Act[Any]]] = {
     "snapshot.made": hosts.SnapshotMade,
     "workers.offer": remotes.OfferSlots,
     "workers.drain": remotes.DrainWorker,
+    "workers.pass_over": remotes.PassOver,
     "remote.begin": remotes.BeginRemote,
     "remote.claim": remotes.ClaimRemote,
     "remote.started": remotes.StartRemote,

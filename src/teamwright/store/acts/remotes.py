@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import JobStatus
-from teamwright.core.data.team import Member, Refused
+from teamwright.core.data.team import Member, ProcessId, Refused
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.authority import Demand
@@ -25,9 +25,11 @@ from teamwright.store.tables.rows.remotes import (
     find_remote,
     insert_remote,
     place_waiting,
+    select_unclaimed,
     wait_words,
 )
 
+PASSED_OVER = 2  # in place of `draining`: it takes nothing, and may come back
 _encoder = msgspec.json.Encoder()
 
 
@@ -64,6 +66,27 @@ class DrainWorker(Struct, frozen=True):
         sql = "UPDATE remotes SET state = 'waiting', worker = NULL WHERE worker = ? AND state = 'given'"
         db.execute(sql, (ctx.process,))
         place_waiting(db, ctx.now)
+
+
+class PassOver(Struct, frozen=True):
+    """A worker that lives and does not claim what it was given within its lease: others get that, and it gets nothing
+    more until it offers its slots again. False if it has claimed all."""
+
+    worker: ProcessId
+
+    def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
+        return Demand()
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        late = [remote for remote in select_unclaimed(db, ctx.now) if remote.worker == self.worker]
+        for remote in late:
+            sql = "UPDATE remotes SET state = 'waiting', worker = NULL, since = ? WHERE agent = ?"
+            db.execute(sql, (ctx.now, remote.agent))
+        if late:
+            sql = "UPDATE workers SET draining = ? WHERE process = ? AND draining = 0"
+            db.execute(sql, (PASSED_OVER, self.worker))
+            place_waiting(db, ctx.now)
+        return bool(late)
 
 
 class BeginRemote(Struct, frozen=True):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -61,6 +61,7 @@ class _Job(Struct, eq=False):
 class Database(Struct, eq=False):
     """Reads see every write that was queued before them."""
 
+    is_replica: ClassVar[bool] = False
     path: Path
     _connection: sqlite3.Connection | None
     notes: list[str]  # what the person should know: a file that was set aside, a queued write that failed

@@ -21,6 +21,7 @@ from teamwright.store.db.liveness import is_joined
 from teamwright.store.engine.outcomes import encode_outcomes
 from teamwright.store.engine.port import EngineError, Entry
 from teamwright.store.engine.tables import DIGESTS, Cursor, read_cursor
+from teamwright.store.engine.touched import NOBODY, Touched, take_touched
 
 FORMAT = 1
 MOST_PLAIN = 8 * 2**20  # bytes of an entry
@@ -65,7 +66,7 @@ class Applied(Struct, frozen=True):
     k: int
     outcomes: list[Any]
     encoded: bytes
-    quiet: bool  # nothing but a sign of life
+    quiet: bool  # a sign of life, or nothing has changed by it
 
 
 class Batch(Struct, frozen=True):
@@ -74,6 +75,7 @@ class Batch(Struct, frozen=True):
     cursor: Cursor  # where the replica is now: further than the last of them, or before the first, if others moved it
     applied: list[Applied]  # empty where others had been quicker
     differs: int | None = None  # an entry at which another process has another digest than this replica
+    touched: Touched = NOBODY  # by those that were applied here
 
 
 class ApplyEntries(Struct, frozen=True):
@@ -96,7 +98,7 @@ class ApplyEntries(Struct, frozen=True):
             if done is not None:
                 applied.append(done)
             cursor = _advance(db, entry, cursor, now, b"" if done is None else done.encoded)
-        return Batch(read_cursor(db), applied, differs)
+        return Batch(read_cursor(db), applied, differs, take_touched(db))
 
 
 class Stamp(Struct, frozen=True):
@@ -130,9 +132,10 @@ def _apply_entry(
     ctx = Context(stamp.now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
     if _may_act(db, entry, body, acts):
         db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (stamp.now, body.p))
-        outcomes = [_attempt(db, act, ctx) for act in acts]
+        done = [_attempt(db, act, ctx) for act in acts]
+        outcomes, quiet = [outcome for outcome, _ in done], not any(changed for _, changed in done)
     else:
-        outcomes = [Fenced(_SILENT) for _ in acts]
+        outcomes, quiet = [Fenced(_SILENT) for _ in acts], True
     encoded = encode_outcomes(outcomes)
     sql = """
         INSERT INTO writers (process, k, outcomes) VALUES (?, ?, ?)
@@ -141,7 +144,7 @@ def _apply_entry(
     db.execute(sql, (body.p, body.k, encoded))
     if refused := sum(isinstance(outcome, NotAllowed) for outcome in outcomes):
         db.execute("UPDATE space SET refused = refused + ?", (refused,))
-    return Applied(body.p, body.k, outcomes, encoded, all(isinstance(act, Beat) for act in acts))
+    return Applied(body.p, body.k, outcomes, encoded, quiet)
 
 
 def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]]) -> bool:
@@ -193,8 +196,12 @@ def next_digest(before: bytes, entry: Entry, outcomes: bytes) -> bytes:
     return whole.digest()
 
 
-def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
-    """An act that cannot be applied is undone alone, and its error is its outcome: on every replica alike."""
+def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> tuple[Any, bool]:
+    """Its outcome, and whether it has changed anything that others may wait for.
+
+    An act that cannot be applied is undone alone, and its error is its outcome: on every replica alike.
+    """
+    before = db.total_changes
     db.execute("SAVEPOINT act")
     try:
         outcome = apply(db, act, ctx)
@@ -202,7 +209,9 @@ def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
         outcome = type(error)(str(error))
     except _FAULTS as error:
         outcome = StoreError(f"Nothing was stored: {error}.")
+    changed = db.total_changes > before and not isinstance(act, Beat)
     if isinstance(outcome, StoreError):
         db.execute("ROLLBACK TO act")
+        changed = False
     db.execute("RELEASE act")
-    return outcome
+    return outcome, changed

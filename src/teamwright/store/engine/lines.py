@@ -5,7 +5,6 @@ whoever is late has lost the agent: the engine refuses, so two can never continu
 """
 
 import hashlib
-import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from teamwright.core.ids import AgentId
 from teamwright.osfiles.private import make_dir, write_file
 from teamwright.store.engine.connection import AWAY, PAUSE, accepted, refusal, sequence, words
 from teamwright.store.engine.nats import NatsLog
-from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.objects import NatsObjects, get_bytes, put_bytes
 from teamwright.store.engine.port import MOST_BYTES, EngineError
 
 _BATCH = 500  # messages that are fetched at once
@@ -204,8 +203,9 @@ class Lines:
         if not name:
             return message.data
         data = await self.get(f"part/{name}")
-        if data is None:
-            raise EngineError(f"The engine at {self._connection.address} lacks a part of a transcript ({name}).")
+        if data is None or hashlib.sha256(data).hexdigest() != name:
+            what = "lacks a part" if data is None else "has something else in place of a part"
+            raise EngineError(f"The engine at {self._connection.address} {what} of a transcript ({name}).")
         return data
 
     # --- what belongs to them
@@ -220,20 +220,10 @@ class Lines:
 
     async def get(self, name: str) -> bytes | None:
         """A short object; None if there is none."""
-        file = self._scratch / f"get-{os.urandom(8).hex()}"
-        try:
-            found = await self._objects.get(name, file)
-            return await anyio.Path(file).read_bytes() if found else None
-        finally:
-            await anyio.Path(file).unlink(missing_ok=True)
+        return await get_bytes(self._objects, name, self._scratch)
 
     async def put(self, name: str, data: bytes) -> None:
-        file = self._scratch / f"put-{os.urandom(8).hex()}"
-        await anyio.to_thread.run_sync(write_file, file, data)
-        try:
-            await self._objects.put(name, file)
-        finally:
-            await anyio.Path(file).unlink(missing_ok=True)
+        await put_bytes(self._objects, name, data, self._scratch)
 
     def _all_of(self, agent: AgentId) -> str:
         return f"tw.{self._space}.lines.*.*.{agent}"

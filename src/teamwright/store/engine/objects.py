@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from teamwright.osfiles.private import write_file
 from teamwright.store.engine.connection import AWAY, PAUSE, Connection, accepted, refusal, words
-from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.port import EngineError, Objects
 
 _PIECE = 128 * 1024  # bytes
 _BATCH = 32  # pieces that are fetched at once
@@ -117,6 +118,24 @@ class NatsObjects:
     @property
     def _stream(self) -> str:
         return f"OBJ_{self._bucket}"
+
+
+async def get_bytes(objects: Objects, name: str, scratch: Path) -> bytes | None:
+    """A short one; None if there is none. `scratch` is a directory for files that are on their way."""
+    file = scratch / f"get-{os.urandom(8).hex()}"
+    try:
+        return await anyio.Path(file).read_bytes() if await objects.get(name, file) else None
+    finally:
+        await anyio.Path(file).unlink(missing_ok=True)
+
+
+async def put_bytes(objects: Objects, name: str, data: bytes, scratch: Path) -> None:
+    file = scratch / f"put-{os.urandom(8).hex()}"
+    await anyio.to_thread.run_sync(write_file, file, data)
+    try:
+        await objects.put(name, file)
+    finally:
+        await anyio.Path(file).unlink(missing_ok=True)
 
 
 def _open_draft(path: Path) -> int:

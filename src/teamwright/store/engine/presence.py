@@ -18,10 +18,12 @@ from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import StoreError
 from teamwright.store.acts.act import Act
 from teamwright.store.acts.hosts import Beat, BuryHost, LeaveHost, SnapshotMade
+from teamwright.store.acts.remotes import PassOver
 from teamwright.store.db.liveness import is_alive, is_joined, lock_path
 from teamwright.store.engine.port import EngineError, Objects
 from teamwright.store.engine.snapshot import EVERY, put_snapshot
 from teamwright.store.engine.tables import Cursor, Host, read_cursor, read_hosts, shortest_lease
+from teamwright.store.tables.rows.remotes import select_unclaimed
 
 Value = TypeVar("Value")
 _LOOK = 1.0  # seconds between looks at the others
@@ -89,9 +91,17 @@ class Presence:
                     await self._store.write(Beat(cursor.seq, cursor.digest.hex()))
                 for host in self._silent(hosts):
                     await self._store.write(BuryHost(host.process))
+                for worker in await self._store.look(self._unclaiming):
+                    if self._is_first(hosts, f"pass over {worker}"):
+                        await self._store.write(PassOver(worker))
                 if self._owes_snapshot(hosts, cursor):
                     await self._make_snapshot()
                 await anyio.sleep(min(_LOOK, shortest / 6))
+
+    def _unclaiming(self, db: sqlite3.Connection) -> set[ProcessId]:
+        """Workers that live and do not claim what they were given."""
+        late = select_unclaimed(db, self._stamp)
+        return {remote.worker for remote in late if remote.worker is not None}
 
     def _silent(self, hosts: list[Host]) -> list[Host]:
         """Those whose lease is over; all but one process wait a little longer, so that one says it."""

@@ -28,6 +28,7 @@ from teamwright.store.engine.port import MOST_BYTES, EngineError, Entry, Log
 from teamwright.store.engine.presence import Living, Presence
 from teamwright.store.engine.rebuild import Rebuilder, check_history
 from teamwright.store.engine.tables import read_cursor
+from teamwright.store.engine.touched import ANYBODY, NOBODY, Touched
 
 Value = TypeVar("Value")
 _CATCH_UP = 60.0  # seconds
@@ -58,6 +59,8 @@ class Parts(Struct, frozen=True):
 class Replica:
     """Used like `Database`. Somebody must run it: `await group.start(replica.run)`."""
 
+    is_replica = True  # a write is a round trip, and an entry that stays
+
     def __init__(self, parts: Parts, cursor: int) -> None:
         self._parts, self._db, self._log, self.process = parts, parts.database, parts.log, parts.process
         self._seen = cursor  # how far the log is applied, as far as this process knows
@@ -70,6 +73,7 @@ class Replica:
         self._others, self._heard = 0, anyio.Event()  # changes of other processes
         self._presence = Presence(parts.living, self)
         self.alive = parts.living.alive
+        self.on_touched: Callable[[Touched], None] | None = None  # told whom a change concerns, one of ours included
         self._log.guard = self._check_history
 
     @property
@@ -213,6 +217,9 @@ class Replica:
         for applied in batch.applied:
             if applied.process == self.process:
                 self._own = applied
+        touched = batch.touched if batch.cursor.seq - self._seen <= len(batch.applied) else ANYBODY
+        if self.on_touched is not None and touched != NOBODY:
+            self.on_touched(touched)
         if batch.cursor.seq - self._seen > sum(done.process == self.process or done.quiet for done in batch.applied):
             self._others += 1
             self._heard.set()

@@ -25,7 +25,7 @@ from teamwright.store.engine.known import check_known
 from teamwright.store.engine.lines import Lines, Place
 from teamwright.store.engine.live import Live
 from teamwright.store.engine.nats import NatsLog, open_log
-from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.objects import NatsObjects, get_bytes, put_bytes
 from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.shared_transcripts import SharedTranscripts
@@ -53,8 +53,16 @@ class About(Struct, frozen=True):
     server: str  # the name of the one that leads
 
 
+class Buckets(Struct, frozen=True):
+    """Files that everybody writes, and those that only leads do: whoever reads those believes them."""
+
+    all: NatsObjects
+    leads: NatsObjects
+
+
 class Space:
-    def __init__(self, log: NatsLog, objects: NatsObjects, replica: Replica, name: str, home: Home) -> None:
+    def __init__(self, log: NatsLog, buckets: Buckets, replica: Replica, name: str, home: Home) -> None:
+        objects, self._leads = buckets.all, buckets.leads
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
         self.lines = Lines(log, objects, name, home.run)
         self.transcripts = SharedTranscripts(self.lines, replica.process)
@@ -104,6 +112,14 @@ class Space:
     async def now(self) -> int:
         """By the engine's clock, which stamps every change: when the last one was, in milliseconds."""
         return (await self.replica.read(read_cursor)).at
+
+    async def get_record(self, name: str) -> bytes | None:
+        """What a lead has put under a name that says nothing of its content; None if there is nothing."""
+        return await get_bytes(self._leads, name, self.home.run)
+
+    async def put_record(self, name: str, data: bytes) -> None:
+        """Needs a lead's rights."""
+        await put_bytes(self._leads, name, data, self.home.run)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
@@ -186,7 +202,7 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         replica = await open_replica(engines, log, snapshots, lease=how.lease, joins=how.joins)
         home = Home(engines / log.space)
         await anyio.to_thread.run_sync(make_dir, home.run)
-        space = Space(log, objects, replica, name, home)
+        space = Space(log, Buckets(objects, snapshots), replica, name, home)
         try:
             await space.begin()
         except BaseException:

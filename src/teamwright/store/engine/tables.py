@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from teamwright.core.data.team import ProcessId
 from teamwright.store.acts.act import Context
+from teamwright.store.engine.touched import WATCH
 
 TABLES = (
     # One row: how far the log is applied and when that was, the digest up to there, that of the last entry alone, the
@@ -131,7 +132,7 @@ class Prepare(Struct, frozen=True):
     """Makes the tables, if they are not there."""
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Cursor:
-        for statement in TABLES:
+        for statement in (*TABLES, *WATCH):
             db.execute(statement)
         return read_cursor(db)
 

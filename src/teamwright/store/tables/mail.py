@@ -146,7 +146,8 @@ class MailTable:
         return await self._entries("teams.name = ? AND told = 0 AND state IN ('undeliverable', 'dead')", team)
 
     async def told(self, letters: Sequence[LetterId]) -> None:
-        await self._db.write(MarkTold(tuple(letters)))
+        if letters:
+            await self._db.write(MarkTold(tuple(letters)))
 
     # --- answering without working
 

@@ -13,6 +13,7 @@ from teamwright.core.data.letter import JobStatus
 from teamwright.core.data.team import Member, ProcessId, Refused
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.acts.remotes import (
+    PASSED_OVER,
     AnswerWorker,
     AskLead,
     BeginRemote,
@@ -27,6 +28,7 @@ from teamwright.store.acts.remotes import (
     StopRemote,
 )
 from teamwright.store.db.database import Database
+from teamwright.store.db.statements import fetch_all
 from teamwright.store.tables.rows.processes import Lease
 from teamwright.store.tables.rows.remotes import Remote, find_remote, select_remotes, wait_words
 
@@ -99,6 +101,11 @@ class RemoteTable(Struct, frozen=True):
     async def given(self, process: ProcessId) -> list[Remote]:
         """Those that a worker runs, or is to run."""
         return await self._db.read(lambda db: select_remotes(db, "worker = ? AND state <> 'ended'", process))
+
+    async def is_passed_over(self, process: ProcessId) -> bool:
+        """Did it not claim what it was given? Then it is given nothing before it offers its slots again."""
+        sql = "SELECT 1 FROM workers WHERE process = ? AND draining = ?"
+        return bool(await self._db.read(fetch_all(sql, (process, PASSED_OVER))))
 
     async def claim(self, agent: AgentId) -> Lease | Refused:
         return await self._db.write(ClaimRemote(agent))

@@ -137,6 +137,8 @@ class TaskTable:
         One that it gave back is none; with `kept` neither is one that is nobody's. The word about it is stored with
         the claim, so a member of the team is sure to be told.
         """
+        if self._db.is_replica and await self._first_free(list, by, kept=kept) is None:
+            return None  # whoever is idle asks after every change: that must not be one
         done = await self._db.write(ClaimFirst(list, by, kept, self._each))
         if done is not None:
             self._remember(list, done, by)
@@ -144,10 +146,12 @@ class TaskTable:
 
     async def first_free(self, list: str, by: Actor) -> Task | None:
         """The task that `claim_first` would take now. Nothing is changed: another may be quicker."""
+        return await self._first_free(list, by, kept=False)
 
+    async def _first_free(self, list: str, by: Actor, *, kept: bool) -> Task | None:
         def work(db: sqlite3.Connection) -> Task | None:
             n = rows.list_number(db, list)
-            return None if n is None or rounds_spent(db, list, self._each) else find_free(db, n, by, kept=False)
+            return None if n is None or rounds_spent(db, list, self._each) else find_free(db, n, by, kept=kept)
 
         return await self._db.read(work)
 

@@ -26,10 +26,10 @@ class Objects(Protocol):
     async def has(self, name: str) -> bool: ...
 
 
-async def put_code(objects: Objects, path: Path) -> str:
-    """The name that the file has in the engine. What is there already is not sent again."""
+async def put_code(objects: Objects, path: Path, *, new: bool = False) -> str:
+    """The name that the file has in the engine. What is there already is not sent again; `new`: it cannot be."""
     name = f"code/{await anyio.to_thread.run_sync(_digest, path)}"
-    if not await objects.has(name):
+    if new or not await objects.has(name):
         await objects.put(name, path)
     return name
 

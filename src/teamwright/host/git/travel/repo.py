@@ -4,10 +4,11 @@ In one of ours (a cache, an agent's clone) nothing counts but what we say: an ag
 of its clone, and a person's own filters would make bytes of the files that are nowhere else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio
 from msgspec import Struct
 
 from teamwright.core.data.code import COMMIT
@@ -15,6 +16,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.run import MOST_OUT, Ran, git
 
+T = TypeVar("T")
+U = TypeVar("U")
 LONG = 600.0  # seconds for what goes through all objects or files
 
 _PLAIN = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": "/dev/null", "GIT_NO_LAZY_FETCH": "1"}
@@ -77,6 +80,25 @@ class Repo(Struct, frozen=True):
 
     async def tree(self, commit: str) -> str:
         return (await self.text("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")).strip()
+
+
+async def together(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Both at the same time: programs of git take longer to start than for most that they are asked."""
+    first, second = list[T](), list[U]()
+
+    async def ask() -> None:
+        first.append(await one)
+
+    async def ask_other() -> None:
+        second.append(await other)
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            group.start_soon(ask_other)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return first[0], second[0]
 
 
 def theirs(cwd: Path) -> Repo:

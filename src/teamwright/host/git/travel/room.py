@@ -6,6 +6,7 @@ Objects of the cache are shared with other agents, and nothing else is.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 from msgspec import Struct
 
@@ -16,9 +17,9 @@ from teamwright.host.git.travel.bundle import write_bundle
 from teamwright.host.git.travel.cache import Cache, init
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
-from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed
+from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed, together
 from teamwright.host.git.travel.restoring import restore
-from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words, read_heads
+from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
@@ -61,6 +62,7 @@ class Room:
         self._tree, self._count = "", 0
         self._back: tuple[str, str, Mapping[str, str]] | None = None
         self._told = set[str]()
+        self._shown: Mapping[str, BranchBack] = {}  # work of the others, as it is here
 
     @property
     def branch(self) -> str:
@@ -101,8 +103,7 @@ class Room:
     async def save(self, path: Path | None = None) -> SavedTree | None:
         """The tree as it is now, stored in the engine; None if nothing has changed since it was stored. `path`: only
         this file can have changed."""
-        heads = await read_heads(self._repo)
-        looked = await self._index.write(heads.commit, path)
+        heads, looked = await self._index.write(path)
         last = self._last
         before = (last.head, dict(last.refs)) if last else self._start
         if (looked.tree, heads.head, heads.refs) == (self._tree or await self._base_tree(), *before):
@@ -124,16 +125,17 @@ class Room:
             return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # names have changed, and no more
         whole = last is None or self._count % _WHOLE == 0
         parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
-        commit = await self._commit(tree, parents, "saved")
-        await self._repo.text("update-ref", SAVED, commit)
-        without = [self._origin.base]
-        if last is not None and not whole:
-            without = await self._still_here([*without, last.commit, *last.refs.values()])
-        object = await self._put({SAVED: commit} | heads.refs, without)
+        base = self._origin.base
+        before = [base, last.commit, *last.refs.values()] if last is not None and not whole else [base]
+        commit, without = await together(self._commit(tree, parents, "saved"), self._still_here(before))
+        kept = self._repo.text("update-ref", SAVED, commit)
+        object, _ = await together(self._put({SAVED: commit} | heads.refs, without, new=True), kept)
         return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
 
     async def _still_here(self, commits: Sequence[str]) -> list[str]:
         """Of a branch that the agent deleted its `git gc` may have left nothing."""
+        if len(commits) == 1:
+            return list(commits)
         return await self._repo.commits_of(list(dict.fromkeys(commits)))
 
     @property
@@ -148,8 +150,7 @@ class Room:
 
     async def back(self) -> BranchBack | None:
         """All its work since the base, stored in the engine; None if there is none, or none since the last time."""
-        heads = await read_heads(self._repo)
-        looked = await self._index.write(heads.commit)
+        heads, looked = await self._index.write()
         now = (heads.commit, looked.tree, heads.refs)
         if now == self._back:
             return None
@@ -182,6 +183,8 @@ class Room:
         """Work of the others, as `team/NAME`; what is not named any more is gone."""
         site, project = self._site, self._origin.project
         known = await site.known(project) if branches else ()
+        if branches == self._shown:  # as at most turns: nobody has made anything since
+            return
         wanted = dict[str, str]()
         for name, back in branches.items():
             await self._cache.fetch_back(back, known, site.objects)
@@ -190,6 +193,7 @@ class Room:
         gone = [f"delete {name}\n" for name in told.splitlines() if name not in wanted]
         lines = "".join([*gone, *(f"update {name} {tip}\n" for name, tip in wanted.items())])
         await self._repo.text("update-ref", "--stdin", input=lines.encode())
+        self._shown = dict(branches)
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(remove_tree, self.path.parent)
@@ -200,10 +204,10 @@ class Room:
         named = signed(author.name, author.email)
         return (await self._repo.text("commit-tree", tree, *above, "-m", words, extra=named)).strip()
 
-    async def _put(self, refs: Mapping[str, str], without: list[str]) -> str:
+    async def _put(self, refs: Mapping[str, str], without: list[str], *, new: bool = False) -> str:
         async with draft(self._site.folder / "tmp") as path:
             await write_bundle(self._repo, refs, without, path)
-            return await put_code(self._site.objects, path)
+            return await put_code(self._site.objects, path, new=new)
 
 
 async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ()) -> Room:

@@ -6,12 +6,11 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.text import plural, shown
-from teamwright.host.git.travel.repo import LONG, Repo
+from teamwright.host.git.travel.repo import LONG, Repo, together
 
 MOST_FILE = 64 << 20
 MOST_BRANCHES = 500
@@ -34,33 +33,45 @@ class TreeIndex:
         self._repo, self._path = repo, folder / "index"
         self._extra = {"GIT_INDEX_FILE": str(self._path)}
         self._head: str | None = None
+        self._tree = ""  # what it was written as, while nothing was changed in it since
 
     async def seed(self, index: Path, head: str | None) -> None:
         """With what git knows of files that it has just written; an agent's own index might hide some. `head`: the
         tree is as this commit is."""
         await anyio.to_thread.run_sync(shutil.copyfile, index, self._path)
-        self._head = head
+        self._head, self._tree = head, ""
 
-    async def write(self, head: str, only: Path | None = None) -> Looked:
-        """`head` is the commit that the tree stands on, empty before a first one; `only`: nothing else has changed."""
-        if self._head != head or not self._path.exists():
-            words = ("--reset", head) if head else ("--empty",)
+    async def write(self, only: Path | None = None) -> tuple["Heads", Looked]:
+        """Where HEAD and the branches are, and the tree. `only`: nothing else has changed.
+
+        Programs of git take longer to start than to do this, so what can be asked at once is.
+        """
+        if not self._path.exists():
+            self._head, only = None, None
+        heads, paths = await together(read_heads(self._repo), self._look(only))
+        if self._head != heads.commit:  # it stands on another commit: an index of that one
+            words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
-            self._head, only = head, None
-        skipped = await self._add(await self._changed() if only is None else await self._changed_at(only))
-        return Looked((await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip(), skipped)
+            self._head, self._tree, paths = heads.commit, "", await self._changed()
+        skipped = await self._add(paths)
+        if not self._tree:
+            self._tree = (await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip()
+        return heads, Looked(self._tree, skipped)
+
+    async def _look(self, only: Path | None) -> list[str]:
+        if self._head is None:
+            return []
+        return await (self._changed() if only is None else self._changed_at(only))
 
     async def _changed(self) -> list[str]:
         """Paths that differ from our index, and those that it does not have; ignored ones are not among them."""
-        told = dict[str, str]()
-
-        async def ask(*words: str) -> None:
-            told[words[0]] = await self._repo.text(*words, extra=self._extra, limit=LONG)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(ask, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
-            group.start_soon(ask, "ls-files", "-z", "--others", "--exclude-standard")
-        return [path for path in (told["diff-files"] + told["ls-files"]).split("\0") if path]
+        told = await together(
+            self._repo.text(
+                "diff-files", "-z", "--name-only", "--ignore-submodules=all", extra=self._extra, limit=LONG
+            ),
+            self._repo.text("ls-files", "-z", "--others", "--exclude-standard", extra=self._extra, limit=LONG),
+        )
+        return [path for path in "".join(told).split("\0") if path]
 
     async def _changed_at(self, path: Path) -> list[str]:
         """The same for one file."""
@@ -75,6 +86,7 @@ class TreeIndex:
         good = [path for path, why in skipped.items() if not why]
         words = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
         if good:
+            self._tree = ""
             ran = await self._repo.run(*words, input=_fields(good), extra=self._extra, limit=LONG)
             if ran.status:  # one of them: then each by itself, so that all others are saved
                 skipped |= await self._add_each(good, words)

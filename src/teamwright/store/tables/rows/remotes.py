@@ -109,6 +109,19 @@ def place_waiting(db: sqlite3.Connection, now: int) -> None:
             db.execute(sql, (offer.process, now, remote.agent))
 
 
+def select_unclaimed(db: sqlite3.Connection, now: int) -> list[Remote]:
+    """Given to workers that live and have not claimed them within their lease."""
+    claimed = """
+        SELECT 1 FROM leases JOIN agents ON agents.n = leases.agent JOIN processes ON processes.n = leases.process
+        WHERE agents.id = remotes.agent AND processes.id = remotes.worker
+    """
+    late = f"""
+        state = 'given' AND since + (SELECT lease FROM hosts WHERE process = remotes.worker AND gone = 0) <= ?
+            AND NOT EXISTS ({claimed})
+    """  # noqa: S608
+    return select_remotes(db, late, now)
+
+
 def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
     """What it waits for, if it has no worker."""
     return shortage(remote.needs, read_offers(db)) if remote.state == "waiting" else ""

@@ -1,6 +1,5 @@
 """`teamwright engine run`: the server in the foreground, and the space in it, which workers cannot make."""
 
-import contextlib
 import os
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from teamwright.core.errors import UsageError
+from teamwright.core.text import shown
 from teamwright.store.engine.address import read_named
 from teamwright.surfaces.commands.engine import server
 
@@ -35,16 +35,19 @@ def _prepare_beside(directory: Path) -> None:
     if (child := os.fork()) == 0:
         if os.fork() == 0:
             os.setsid()
-            with contextlib.suppress(Exception):
-                _silence()
+            _silence()
+            try:
                 anyio.run(_prepare, directory)
+            except Exception as error:  # noqa: BLE001 -- the edge of this process
+                os.write(2, f"teamwright: the space could not be made: {shown(str(error) or repr(error))}\n".encode())
         os._exit(0)
     os.waitpid(child, 0)
 
 
 def _silence() -> None:
+    """Errors are still shown, where the server's own are."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
+    for stream in (0, 1):
         os.dup2(nowhere, stream)
 
 
@@ -52,10 +55,12 @@ async def _prepare(directory: Path) -> None:
     from teamwright.store.engine.port import EngineError  # noqa: PLC0415
     from teamwright.store.engine.space import make_space  # noqa: PLC0415
 
-    address = read_named(f"@{directory}/lead.url", directory)
+    address, why = read_named(f"@{directory}/lead.url", directory), "it does not answer"
     with anyio.move_on_after(_LIMIT):
         while True:
             try:
                 return await make_space(address)
-            except EngineError:
+            except EngineError as error:
+                why = str(error)
                 await anyio.sleep(_PAUSE)
+    raise UsageError(f"{_LIMIT:g} s were not enough. {why}")

@@ -68,7 +68,7 @@ async def _run(wanted: "Wanted") -> int:
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_heed_signals, worker, group.cancel_scope, status)
-            await worker.office.table.offer(worker.offer)
+            await worker.office.offer()
             slots = f"{wanted.slots} slot{'' if wanted.slots == 1 else 's'}"
             _say(f"{wanted.name} has joined {worker.space.address} with {slots}")
             await worker.office.run()
