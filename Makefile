@@ -24,9 +24,10 @@ format: setup
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
-# At least 2,000 kills: `make torture KILLS=200 SEED=7` for fewer, or for those of a seed again.
+# At least 2,000 kills: `make torture KILLS=200 SEED=7` for fewer, or for those of a seed again. With `STORE=engine` the
+# team is spread over workers, and leads, workers and the engine's server are killed.
 torture: setup
-	@.venv/bin/python tests/teeth/torture.py $(KILLS) $(SEED)
+	@.venv/bin/python tests/teeth/torture.py $(if $(filter engine,$(STORE)),--engine) $(KILLS) $(SEED)
 
 # What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
 # Then half a million command lines are judged, and those that are allowed run in a cage; twenty agents write for ten
