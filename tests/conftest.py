@@ -143,6 +143,17 @@ def collector() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Any]:
+    """A lead's machine with a repository, at an engine, for workers to join."""
+    from engine_kit import Engines
+    from remote_stage import Stage
+
+    stage = Stage(tmp_path, Engines.get().new_space())
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
 def shop(tmp_path: Path) -> Any:
     """The workshop of the editor tests."""
     from acp_editor import Workshop

@@ -26,6 +26,7 @@ LIMIT = 180.0  # seconds until a team must have come to rest
 LEASE = 3.0  # seconds; the shortest there is
 FADES = LEASE + 3.0  # seconds after which a kill of a worker is known to all
 LEADS, WORKERS = 2, 3
+ANOTHER = 0.4  # how likely a lead that was killed begins a further round
 MOST_LOSSES = 2  # of one agent at one place; a third would end it, by design
 AWAY = ("cannot be reached", "does not answer", "took nothing")  # in words of whoever finds no engine
 GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@localhost")
@@ -89,6 +90,7 @@ class EngineCrew:
         env = {
             "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TEAMWRIGHT_LEASE_SECONDS": f"{LEASE:g}",
             "ANTHROPIC_BASE_URL": f"{brain.url}/{self.name}", "ANTHROPIC_API_KEY": "none",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }  # fmt: skip
         self.leads = [Machine(self.root, f"lead{n}", env) for n in range(LEADS)]
         self.workers = [Machine(self.root, f"w{n}", env) for n in range(WORKERS)]
@@ -115,7 +117,9 @@ class EngineCrew:
         worker.start("worker", "--join", str(self.address), "--name", worker.name, "--allow-bypass", "--slots", "4")
 
     def start_lead(self, machine: Machine) -> None:
-        self.lead, self.round = machine, self.round + 1
+        """With a further round if the last one was done, or by chance; else it goes on with that."""
+        done = self.lead.status == 0 or self.dice.random() < ANOTHER
+        self.lead, self.round = machine, self.round + done
         prompt = f"CREW:{LEAD} ROUND:{self.round} MARKS:{self.marks}"
         begun = self._rows("SELECT count(*) FROM sessions") != [(0,)] and self.asked() > 0
         which = ("--resume", self.session) if begun else ("--session-id", self.session)
@@ -150,10 +154,10 @@ class EngineCrew:
 
     def torment(self, kills: int) -> Figures:
         self.begin()
-        victims = {"worker": 5, "lead": 3, "server": 2, "stopped worker": 1, "stopped lead": 1}
+        victims = {"worker": 6, "lead": 4, "server": 5, "stopped worker": 1, "stopped lead": 0.5}
         while self.figures.kills < kills and not self.figures.faults:
-            self._until_asked(self.dice.choice([0, 1, self.dice.randint(0, 12)]))
-            self._pause(self.dice.random() * self.dice.choice([0.01, 0.1, 1.0]))
+            self._until_asked(self.dice.choice([0, 1, self.dice.randint(0, 8)]))
+            self._pause(self.dice.random() * self.dice.choice([0.01, 0.1, 0.5]))
             self._mend()
             (victim,) = self.dice.choices(list(victims), list(victims.values()))
             getattr(self, "_hit_" + victim.replace(" ", "_"))()
@@ -208,15 +212,15 @@ class EngineCrew:
         if late.tell(signal.SIGSTOP):
             self.stops += 1
             other = self.dice.choice([machine for machine in self.leads if machine is not late])
+            before = self._asked_by_lead()
             self.start_lead(other)
-            self._wait(lambda: self._leads() or other.status is not None, LIMIT)
+            self._wait(lambda: self._asked_by_lead() != before or other.status is not None, LIMIT)
             late.tell(signal.SIGCONT)
             self._pause(self.dice.random())
             self._count("lead", killed=late.kill())
 
-    def _leads(self) -> bool:
-        """Has the lead that was started last begun with its round?"""
-        return b"ROUND:%d " % self.round in self.brain.last.get((self.name, LEAD), b"")
+    def _asked_by_lead(self) -> bytes:
+        return self.brain.last.get((self.name, LEAD), b"")
 
     def _mend(self) -> None:
         """Whoever has ended by itself is started again; it must have had a reason."""

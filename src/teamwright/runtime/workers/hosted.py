@@ -21,7 +21,6 @@ from teamwright.runtime.teams.teammates.teammate import Teammate
 from teamwright.runtime.trouble import innermost
 from teamwright.runtime.workers.rooms import Room, write_back
 from teamwright.store.tables.remotes import Remote, RemoteTable
-from teamwright.store.tables.state import now_ms
 
 Fate = Literal["ended", "left", "lost"]  # `left`: handed over on purpose
 CLOSE_LIMIT = 10.0  # seconds for its commands to end
@@ -53,7 +52,7 @@ class Hosted:
         self._supervisor, self.id, self.name = parts.services.supervisor, parts.remote.agent, parts.name
         self._scope, self._ended = anyio.CancelScope(), anyio.Event()
         self._teammate: Teammate | None = None
-        self._stopping, self._began = False, now_ms()
+        self._stopping = False
         self.fate: Fate = "ended"
         self._over = False  # its end is stored
         self.began = False  # the store knows that it works here
@@ -151,7 +150,8 @@ class Hosted:
         agent.emit(AgentEnded(status, said, error))
         await agent.sync()
         back = await self._parts.room.back()
-        figures = Figures(agent.history.usage.total, agent.history.tool_uses, now_ms() - self._parts.remote.begun)
+        took = await self._table.now() - self._parts.remote.begun
+        figures = Figures(agent.history.usage.total, agent.history.tool_uses, took)
         summary = f"{self._title} {_WORDS[status]}{f': {error}' if error else ''}"
         self.words, self._over = _WORDS[status], True
         done = await self._table.ended(self.id, status, JobResult(said, error, summary, figures), write_back(back))

@@ -126,7 +126,8 @@ class Office:
         """Take nothing new, let running calls end, hand everything over. Its leases end when the process leaves."""
         self._leaving = True
         try:
-            await self.table.drain()
+            with anyio.move_on_after(limit):  # the engine may be away
+                await self.table.drain()
         except StoreError as error:
             self._deps.log(f"that this worker leaves could not be told: {error}")
         async with anyio.create_task_group() as group:

@@ -34,7 +34,6 @@ from teamwright.store.db.database import Database
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
-from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.store.acts.members import AddMember
@@ -315,7 +314,7 @@ class RemoteAgents:
         return found is None or found.state == "ended"
 
     async def _look_at(self, row: Remote) -> None:
-        if row.state == "waiting" and now_ms() - row.since > self._deps.wait_seconds * 1000:
+        if row.state == "waiting" and await self.table.now() - row.since > self._deps.wait_seconds * 1000:
             await self.table.expire(row.agent, self._deps.wait_seconds)
         await self._bring_in(row)
         if row.state != "running" or row.worker is None:

@@ -16,7 +16,17 @@ from nats.aio.subscription import Subscription
 
 from teamwright.core.policies.authority import Role
 from teamwright.store.engine.address import Address
-from teamwright.store.engine.connection import AWAY, PAUSE, Connection, accepted, connect, refusal, sequence, words
+from teamwright.store.engine.connection import (
+    AWAY,
+    NO_STREAM,
+    PAUSE,
+    Connection,
+    accepted,
+    connect,
+    refusal,
+    sequence,
+    words,
+)
 from teamwright.store.engine.entry import FORMAT
 from teamwright.store.engine.port import EngineError, Entry, Extent
 
@@ -68,6 +78,9 @@ class NatsLog:
     async def extent(self) -> Extent:
         """Which space this is now, and which entries it has."""
         found = await self.connection.api("STREAM.INFO", self._stream)
+        gone = found.get("error", {}).get("err_code") == NO_STREAM
+        if gone and self.address.replicas == 1:  # it was there when this process began; several nodes may not know yet
+            return Extent("", 1, 0, 1)
         if error := found.get("error"):
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
         state, config = found["state"], found["config"]

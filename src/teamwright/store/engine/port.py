@@ -29,7 +29,7 @@ class Entry(Struct, frozen=True):
 class Extent(Struct, frozen=True):
     """What a log has now."""
 
-    space: str
+    space: str  # empty: there is none any more
     first: int
     last: int  # 0: it is empty
     replicas: int  # nodes that keep it
