@@ -68,12 +68,17 @@ class Stage:
         self.root, self.space, self.program = root, space, Program(root / "lead")
         self.program.env["TEAMWRIGHT_LEASE_SECONDS"] = LEASE
         self.workers: list[Worker] = []
+        self._leads: list[subprocess.Popen[str]] = []
         self.log = root / "log"
         (self.program.project / "file").write_text("hello\n")
         for args in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):
             self.git(*args)
 
     def close(self) -> None:
+        for lead in self._leads:
+            if lead.poll() is None:
+                lead.kill()
+                lead.communicate(timeout=LIMIT)
         for worker in self.workers:
             worker.stop()
 
@@ -86,10 +91,10 @@ class Stage:
     def script(self, **scripts: Any) -> list[str]:
         return self.program.model(scripts)
 
-    def start(self, model: list[str], *flags: str) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:main", "--engine", str(self.space), *model]
+    def start(self, model: list[str], *flags: str, script: str = "main") -> subprocess.Popen[str]:
+        argv = [sys.executable, "-m", "teamwright", "-p", f"SCRIPT:{script}", "--engine", str(self.space), *model]
         argv += ["--output-format", "stream-json", "--verbose", *(flags or ("--dangerously-skip-permissions",))]
-        return subprocess.Popen(
+        lead = subprocess.Popen(
             argv,
             cwd=self.program.project,
             env=self.program.env,
@@ -98,6 +103,8 @@ class Stage:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._leads.append(lead)
+        return lead
 
     def lines(self) -> list[str]:
         return self.log.read_text().split() if self.log.exists() else []

@@ -33,24 +33,31 @@ class Office:
         self._hosted: dict[AgentId, Hosted | None] = {}  # None: it is being opened
         self._news, self._group = anyio.Event(), anyio.create_task_group()
         self._leaving, self.done = False, anyio.Event()
+        self.fault: StoreError | None = None  # why it cannot go on
 
     def news(self) -> anyio.Event:
         """Set by the next change of the store."""
         return self._news
 
     async def run(self) -> None:
-        """Until it is cancelled, or its first agent is done where that is all it is to do."""
-        database, seen = self._deps.database, -1
+        """Until it is cancelled, its first agent is done where that is all it is to do, or the store has a fault."""
         async with self._group:
-            while not self.done.is_set():
-                found = await database.data_version()
-                if found != seen:
-                    seen = found
-                    self._ring()
-                await self._look()
-                if seen == await database.data_version():
-                    await _either(database, self._news)
+            try:
+                await self._watch()
+            except StoreError as error:
+                self.fault = error
             self._group.cancel_scope.cancel()
+
+    async def _watch(self) -> None:
+        database, seen = self._deps.database, -1
+        while not self.done.is_set():
+            found = await database.data_version()
+            if found != seen:
+                seen = found
+                self._ring()
+            await self._look()
+            if seen == await database.data_version():
+                await _either(database, self._news)
 
     def _ring(self) -> None:
         """Letters, answers and states may have changed for anybody here."""

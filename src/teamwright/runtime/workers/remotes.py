@@ -280,17 +280,16 @@ class RemoteAgents:
 
     async def run(self) -> None:
         """Whenever others have written: the log is the bell."""
-        database, seen = self._deps.database, -1
         while True:
-            if seen != (found := await database.data_version()):
-                seen = found
+            pause = _LOOK
             with self._supervisor.trouble.kept("looking at what workers do"):
+                seen = await self._deps.database.data_version()
                 await self._look()
-            self.announce()
-            if seen == await database.data_version():
-                news = self._news
-                await _either(database, news)
-            await anyio.sleep(_PAUSE)
+                self.announce()
+                if seen == await self._deps.database.data_version():
+                    await _either(self._deps.database, self._news)
+                pause = _PAUSE
+            await anyio.sleep(pause)
 
     async def _look(self) -> None:
         teams, rows = self._services.open_teams, await self._own()

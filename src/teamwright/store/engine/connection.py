@@ -29,6 +29,7 @@ PAUSE = 0.2  # seconds before an attempt is repeated
 AWAY = (nats.errors.Error, OSError, TimeoutError)
 NO_STREAM = 10059
 _CONNECT = 5  # seconds
+_PING = 4  # seconds; a connection that leads nowhere is given up after three of them
 _TRIES = 5
 _MOST_BYTES = 8 * 2**20  # that are fetched at once, or one message
 _VIOLATION = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
@@ -181,6 +182,8 @@ async def connect(address: Address, name: str) -> Connection:
                 reconnect_time_wait=0,
                 max_reconnect_attempts=2,
                 allow_reconnect=True,
+                ping_interval=_PING,
+                max_outstanding_pings=2,
                 **options,
             )
     except (*AWAY, ssl.SSLError) as error:

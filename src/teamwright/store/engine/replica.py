@@ -118,7 +118,10 @@ class Replica:
             raise type(self._fault)(str(self._fault))
 
     async def data_version(self) -> int:
-        """A number that changes when another process has written something else than a sign of life."""
+        """A number that changes when another process has written something else than a sign of life. Raises once
+        nothing more is applied here: whoever only looks must hear of it, too."""
+        if self._fault is not None:
+            raise type(self._fault)(str(self._fault))
         return self._others
 
     async def pause(self, most: float) -> None:
@@ -235,6 +238,7 @@ class Replica:
             asked.done.set()
         self._queue = []
         self._applied.set()
+        self._heard.set()
 
     async def _publish(self) -> None:
         """One entry is in flight at a time; what is asked for meanwhile goes into the next."""

@@ -76,6 +76,8 @@ async def _run(wanted: "Wanted") -> int:
     finally:
         with anyio.CancelScope(shield=True):
             await worker.close()
+    if worker.office.fault is not None and not status:
+        raise worker.office.fault
     return status[0] if status else 0
 
 
