@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from teamwright.store.engine.address import Address
-from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.port import EngineError, Guard
 
 Value = TypeVar("Value")
 OLDEST = (2, 12)  # of the server
@@ -39,6 +39,8 @@ class Connection:
     def __init__(self, client: Client, address: Address) -> None:
         self.client, self.address = client, address
         self._refused = set[str]()  # subjects, as the server writes them
+        self.guard: Guard | None = None
+        self._guarded = 0  # how often it had been renewed when the guard last looked
         self.patience = 0.0  # seconds for which a question is repeated while nobody answers
         self.renewals = 0  # how often the server was lost and found again: it may be another one since then
 
@@ -63,6 +65,16 @@ class Connection:
 
     async def renewed(self) -> None:
         self.renewals += 1
+
+    async def is_same(self) -> bool:
+        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same.
+        False: that cannot be found out yet. Raises if it is another one."""
+        renewals = self.renewals
+        if renewals != self._guarded and self.guard is not None:
+            if not await self.guard():
+                return False
+            self._guarded = renewals
+        return True
 
     async def api(self, what: str, stream: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """One call of JetStream's own JSON interface."""

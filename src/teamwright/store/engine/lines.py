@@ -87,6 +87,9 @@ class Lines:
         why = "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:
+                if not await self._connection.is_same():
+                    await anyio.sleep(PAUSE)
+                    continue
                 try:
                     said = await self._connection.publish(f"{self._subject}.{agent}", data, headers | expected)
                 except AWAY as error:

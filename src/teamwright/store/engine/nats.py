@@ -6,7 +6,7 @@ be missed and nothing of ours is kept in the server.
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ from teamwright.store.engine.connection import (
     words,
 )
 from teamwright.store.engine.entry import FORMAT
-from teamwright.store.engine.port import EngineError, Entry, Extent
+from teamwright.store.engine.port import EngineError, Entry, Extent, Guard
 
 _LOOK = 1.0  # seconds without a push, after which the stream itself is asked
 _BATCH = 256  # entries that are fetched at once
@@ -40,8 +40,9 @@ class NatsLog:
         self.address = connection.address
         self._subject = f"tw.{self.address.space}.log.{role}.{name}"
         self.space = ""
-        self.guard: Callable[[], Awaitable[bool]] | None = None
-        self._guarded = 0  # how often the connection had been renewed when the guard last looked
+
+    def watch_over(self, guard: Guard) -> None:
+        self.connection.guard = guard
 
     # --- making
 
@@ -88,15 +89,6 @@ class NatsLog:
         leader = str(found.get("cluster", {}).get("leader", ""))
         return Extent(space, state["first_seq"], state["last_seq"], config["num_replicas"], leader)
 
-    async def _look(self) -> bool:
-        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same."""
-        renewals = self.connection.renewals
-        if renewals != self._guarded and self.guard is not None:
-            if not await self.guard():
-                return False
-            self._guarded = renewals
-        return True
-
     # --- writing
 
     async def append(self, entry: bytes, id: str) -> int:
@@ -104,7 +96,7 @@ class NatsLog:
         why = "it does not answer"
         with anyio.move_on_after(self.patience):
             while True:
-                if not await self._look():
+                if not await self.connection.is_same():
                     await anyio.sleep(PAUSE)
                     continue
                 try:
@@ -125,15 +117,15 @@ class NatsLog:
         pushed = await self.connection.subscribe(f"tw.{self.address.space}.out.log.>")
         try:
             while True:
-                while (found := await self._fetch(after + 1)) and await self._look():
+                while (found := await self._fetch(after + 1)) and await self.connection.is_same():
                     yield found
                     after = found[-1].seq
                 while found := _following(after, await self._pushed(pushed)):
-                    if not await self._look():
+                    if not await self.connection.is_same():
                         break
                     yield found
                     after = found[-1].seq
-                if not await self._look():
+                if not await self.connection.is_same():
                     await anyio.sleep(PAUSE)
         finally:
             await self.connection.unsubscribe(pushed)

@@ -96,6 +96,9 @@ class NatsObjects:
         headers, why = headers | {"Nats-Msg-Id": os.urandom(12).hex()}, "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:
+                if not await self._connection.is_same():
+                    await anyio.sleep(PAUSE)
+                    continue
                 try:
                     said = await self._connection.publish(subject, data, headers)
                 except AWAY as error:

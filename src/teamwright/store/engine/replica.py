@@ -70,7 +70,7 @@ class Replica:
         self._others, self._heard = 0, anyio.Event()  # changes of other processes
         self._presence = Presence(parts.living, self)
         self.alive = parts.living.alive
-        self._log.guard = self._check_history
+        self._log.watch_over(self._check_history)
 
     @property
     def path(self) -> Path:
