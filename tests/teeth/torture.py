@@ -6,6 +6,7 @@ team is spread over workers, and leads, workers and the server are killed.
 """
 
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -70,6 +71,7 @@ def main(most: int, seed: int) -> int:
 def main_engine(most: int, seed: int) -> int:
     from engine_harness import EngineCrew
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # nothing of it is left running
     brain, began, total = Brain(), time.monotonic(), Figures()
     by_victim, stops = Counter[str](), 0
     while total.kills < most and not total.faults:

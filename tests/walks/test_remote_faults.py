@@ -1,8 +1,10 @@
 """What can fail between a lead, its workers and the engine: nothing is lost, nothing runs twice, and whoever cannot go
 on says why in one sentence."""
 
+import errno
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +20,8 @@ from teamwright.store.engine.entry import FORMAT
 from wire_kit import Wire
 
 CLOCKS = Path(__file__).parents[1] / "clocks"
-RECORDED = "echo $$ > {}; "
+SHIM = Path(__file__).parents[1] / "teeth" / "disk_faults.c"
+MANY = 10**9  # calls of a disk that is well until then
 
 
 @pytest.fixture
@@ -97,9 +100,7 @@ def test_an_engine_that_is_killed_costs_nothing(own: Stage, server: Server, outa
     until(lambda: own.lines() == ["one"], "the call has not begun")
     server.kill()
     (own.root / "go").touch()
-    if outage != "short":  # until a third party would have buried everybody, twice over
-        with subprocess.Popen(["sleep", "9"]) as clock:
-            clock.wait(LIMIT)
+    server.last(0 if outage == "short" else 9)
     server.start()
     ran = ended(process)
     assert ran.rc == 0 and own.lines() == ["one", "two"], ran.err
@@ -153,6 +154,29 @@ def test_of_two_leads_the_one_that_slept_says_so_and_stores_nothing(stage: Stage
 
 
 @long_form
+@pytest.mark.spec("Z16", "Z22")
+def test_a_dead_lead_is_outwaited_also_through_an_absence_of_the_engine(own: Stage, server: Server) -> None:
+    """After one everybody has a fresh lease, the dead too: that is no sign of life."""
+    id = "11111111-1111-4111-8111-111111111111"
+    model = own.script(main=[[own.mark("one", then=own.gate("never"))], ["never"]], next=[["I lead"]])
+    first = own.start([*model, "--session-id", id])
+    until(lambda: own.lines() == ["one"], "the call has not begun")
+    first.kill()
+    ended(first)
+    (own.root / "other").mkdir()
+    env = own.program.env | {"HOME": str(own.root / "other"), "TEAMWRIGHT_HOME": str(own.root / "other" / "tw")}
+    argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:next", "--engine", str(own.space), *model]
+    with (own.root / "said").open("w+") as said:
+        argv += ["--resume", id, "--dangerously-skip-permissions"]
+        second = subprocess.Popen(argv, cwd=own.program.project, env=env, stdout=said, stderr=said)
+        until(lambda: [*(own.root / "other").glob("tw/engines/*/run/*.lock")], "it has not joined")
+        server.kill()
+        server.last(3)  # more than two thirds of a lease
+        server.start()
+        assert second.wait(LIMIT) == 0 and "I lead" in (own.root / "said").read_text(), (own.root / "said").read_text()
+
+
+@long_form
 @pytest.mark.spec("Z8", "Z6")
 @pytest.mark.parametrize(("lead", "worker"), [("86400", "-86400"), ("-86400", "86400")])
 def test_a_clock_that_is_a_day_off_has_no_effect(stage: Stage, lead: str, worker: str) -> None:
@@ -175,6 +199,29 @@ def test_a_clock_that_is_a_day_off_has_no_effect(stage: Stage, lead: str, worker
     ran = ended(stage.start(model, "--settings", settings))
     (told,) = notices(ran)
     assert told["status"] == "failed" and "it waited 5 s for a worker" in told["summary"], told
+
+
+@long_form
+@pytest.mark.spec("Z8", "Z10")
+def test_a_worker_whose_disk_is_full_says_so_and_another_one_goes_on(stage: Stage) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a compiler")
+    shim, count = stage.root / "disk.so", stage.root / "count"
+    argv = ["cc", "-shared", "-fPIC", "-O1", "-o", shim, SHIM, "-ldl", "-lpthread"]
+    subprocess.run(argv, check=True, timeout=LIMIT)
+    count.write_bytes(bytes(8))
+    disk = {"LD_PRELOAD": str(shim), "DISK_ROOT": str(stage.root / "w1" / ".teamwright"), "DISK_COUNT": str(count)}
+    disk |= {"DISK_AT": str(MANY), "DISK_ERROR": str(errno.ENOSPC), "DISK_TIMES": "0", "DISK_KINDS": ",write,sync,"}
+    full = stage.worker("w1", **disk, DISK_LOG=str(stage.root / "faults"))
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=at_gate(stage)))
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    stage.worker("w2")
+    with count.open("r+b") as file:
+        file.write(struct.pack("q", MANY))
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "two"] and notices(ran)[0]["status"] == "completed", ran.err
+    assert full.process.wait(LIMIT) == 1 and "disk is full" in full.said.splitlines()[-1], full.said
+    assert "Traceback" not in full.said and is_gone(int((stage.root / "pid").read_text()))
 
 
 @pytest.mark.spec("Z25")

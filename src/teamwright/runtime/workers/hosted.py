@@ -225,10 +225,16 @@ class Hosted:
             agent.leaving = True
         with anyio.move_on_after(limit):
             await self._calls_end()
-        for agent in self._supervisor.agents:
-            agent.parked = True
-        self._cancel()
+        self.park()
         await self._ended.wait()
+
+    def park(self) -> None:
+        """Nothing is recorded of this end: whoever goes on finds what a kill would have left."""
+        if self.fate != "lost" and not self._over:
+            self.fate, self.words = "left", "is handed over"
+            for agent in self._supervisor.agents:
+                agent.parked = True
+            self._cancel()
 
     async def _calls_end(self) -> None:
         heard = anyio.Event()

@@ -46,6 +46,8 @@ class Office:
                 await self._watch()
             except StoreError as error:
                 self.fault = error
+                for hosted in self._opened():
+                    hosted.lose()  # whoever goes on must find what a kill would have left
             self._group.cancel_scope.cancel()
 
     async def _watch(self) -> None:
@@ -66,6 +68,9 @@ class Office:
             if hosted is not None:
                 hosted.heard()
 
+    def _opened(self) -> list[Hosted]:
+        return [hosted for hosted in self._hosted.values() if hosted is not None]
+
     def _announce(self) -> None:
         self._news.set()
         self._news = anyio.Event()
@@ -80,8 +85,12 @@ class Office:
                 hosted.lose()
             elif row.state == "stopping":
                 hosted.stop()
+        if self._deps.once and not self._leaving and any(hosted.began for hosted in self._opened()):
+            self._leaving = True
+            await self.table.drain()  # whatever else it was given goes to others
         for row in rows.values():
-            if row.agent not in self._hosted and not self._leaving:
+            full = self._leaving or (self._deps.once and self._hosted)
+            if row.agent not in self._hosted and not full:
                 self._hosted[row.agent] = None
                 self._group.start_soon(self._host, row)
 
@@ -89,7 +98,7 @@ class Office:
 
     async def _host(self, row: Remote) -> None:
         """The boundary of everything that concerns one agent."""
-        again = 0.0
+        again, hosted = 0.0, None
         try:
             hosted = await self._open(row)
             if hosted is not None:
@@ -106,7 +115,7 @@ class Office:
             await anyio.sleep(again)
         self._hosted.pop(row.agent, None)
         self._announce()
-        if self._deps.once:
+        if self._deps.once and hosted is not None:
             self.done.set()
 
     async def _open(self, row: Remote) -> Hosted | None:
@@ -138,11 +147,15 @@ class Office:
         except StoreError as error:
             self._deps.log(f"that this worker leaves could not be told: {error}")
         async with anyio.create_task_group() as group:
-            for hosted in list(self._hosted.values()):
-                if hosted is not None:
-                    group.start_soon(hosted.leave, limit)
+            for hosted in self._opened():
+                group.start_soon(hosted.leave, limit)
         self.done.set()
         self._announce()
+
+    def leave_now(self) -> None:
+        """What runs is cut off: others find its outcome unknown."""
+        for hosted in self._opened():
+            hosted.park()
 
 
 async def _either(database: Database, news: anyio.Event) -> None:

@@ -87,6 +87,7 @@ async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: 
         async with anyio.create_task_group() as group:
             async for number in signals:
                 if status:
+                    worker.office.leave_now()
                     scope.cancel()
                     return
                 status.append(_STATUS[number])
