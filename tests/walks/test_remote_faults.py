@@ -1,9 +1,11 @@
 """What can fail between a lead, its workers and the engine: nothing is lost, nothing runs twice, and whoever cannot go
 on says why in one sentence."""
 
+import contextlib
 import errno
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -46,6 +48,17 @@ def is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
     except OSError:
         return True
+
+
+def living(home: Path) -> int:
+    """Processes that run agents, as this machine knows."""
+    for path in home.glob("engines/*/state.db"):
+        with (
+            contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db,
+            contextlib.suppress(sqlite3.Error),
+        ):
+            return db.execute("SELECT count(*) FROM processes").fetchone()[0]
+    return 0
 
 
 def at_gate(stage: Stage) -> list[object]:
@@ -159,17 +172,22 @@ def test_a_dead_lead_is_outwaited_also_through_an_absence_of_the_engine(own: Sta
     """After one everybody has a fresh lease, the dead too: that is no sign of life."""
     id = "11111111-1111-4111-8111-111111111111"
     model = own.script(main=[[own.mark("one", then=own.gate("never"))], ["never"]], next=[["I lead"]])
+    own.program.env["TEAMWRIGHT_LEASE_SECONDS"] = "12"
     first = own.start([*model, "--session-id", id])
     until(lambda: own.lines() == ["one"], "the call has not begun")
     first.kill()
     ended(first)
     (own.root / "other").mkdir()
-    env = own.program.env | {"HOME": str(own.root / "other"), "TEAMWRIGHT_HOME": str(own.root / "other" / "tw")}
+    env = own.program.env | {
+        "TEAMWRIGHT_LEASE_SECONDS": "4",
+        "HOME": str(own.root / "other"),
+        "TEAMWRIGHT_HOME": str(own.root / "other" / "tw"),
+    }
     argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:next", "--engine", str(own.space), *model]
     with (own.root / "said").open("w+") as said:
         argv += ["--resume", id, "--dangerously-skip-permissions"]
         second = subprocess.Popen(argv, cwd=own.program.project, env=env, stdout=said, stderr=said)
-        until(lambda: [*(own.root / "other").glob("tw/engines/*/run/*.lock")], "it has not joined")
+        until(lambda: living(own.root / "other" / "tw") == 2, "it has not joined")
         server.kill()
         server.last(3)  # more than two thirds of a lease
         server.start()
