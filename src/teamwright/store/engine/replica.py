@@ -94,8 +94,9 @@ class Replica:
         try:
             await asked.done.wait()
         finally:
-            if not asked.sent:  # cancelled while it waited
+            if not asked.sent:  # cancelled while it waited; whoever waits for all that was queued must not wait for it
                 self._queue.remove(asked)
+                asked.done.set()
         if isinstance(asked.outcome, StoreError):
             raise asked.outcome
         return cast("Value", asked.outcome)
