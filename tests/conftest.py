@@ -91,6 +91,16 @@ class Walker:
         for directory in (self.project, self.home):
             directory.mkdir()
         self.env = {"HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright"), "PATH": "/usr/bin:/bin"}
+        if Chosen.engine:
+            from engine_kit import Engines
+
+            self.env["TEAMWRIGHT_ENGINE"] = str(Engines.get().new_space())
+
+    @property
+    def store(self) -> Path:
+        """Where transcripts and rows are: in its home, or in that of the one space of an engine that it knows."""
+        home = self.home / ".teamwright"
+        return next((path for path in home.glob("engines/*") if path.is_dir()), home) if Chosen.engine else home
 
     def options(self, script: Any = None, **more: Any) -> Options:
         model = script if isinstance(script, ScriptedModel) else ScriptedModel(script or ["done"])
@@ -140,6 +150,17 @@ def collector() -> Iterator[Callable[..., Any]]:
     yield open_one
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Any]:
+    """A lead's machine with a repository, at an engine, for workers to join."""
+    from engine_kit import Engines
+    from remote_stage import Stage
+
+    stage = Stage(tmp_path, Engines.get().new_space())
+    yield stage
+    stage.close()
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def ended_calls(walk: Crew, agent: AgentId | None = None) -> list[ToolEnded]:
 
 
 def events_of(walker: Walker, agent: str) -> list[Any]:
-    (path,) = (walker.home / ".teamwright/projects").glob(f"*/*/agents/{agent}.jsonl")
+    (path,) = (walker.store / "projects").glob(f"*/*/agents/{agent}.jsonl")
     return [line.event for _, line in transcripts.read(path)]
 
 

@@ -28,16 +28,22 @@ _LIMIT = 20.0  # seconds
 
 
 class Server:
-    """A real nats-server that syncs on each write. It can be killed and started again."""
+    """A real nats-server that syncs on each write. It can be killed and started again, with another disk."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, most: str = "") -> None:
+        """`most`: how much it may store."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.root, self._spaces, self._process = root, itertools.count(1), None
-        store = f'jetstream {{store_dir: "{root}/store", sync_interval: always}}\n'
-        (root / "server.conf").write_text(f'listen: "127.0.0.1:{self.port}"\n{store}')
+        self.furnish(most)
         self.start()
+
+    def furnish(self, most: str = "") -> None:
+        """How it is from its next start on."""
+        limit = f", max_file_store: {most}" if most else ""
+        store = f'jetstream {{store_dir: "{self.root}/store", sync_interval: always{limit}}}\n'
+        (self.root / "server.conf").write_text(f'listen: "127.0.0.1:{self.port}"\n{store}')
 
     def start(self) -> None:
         program = Path(sys.executable).with_name("nats-server")
@@ -56,6 +62,12 @@ class Server:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait(10)
             self._process = None
+
+    def last(self, seconds: float) -> None:
+        """So long is an outage: that is what others have to bear."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.05)
 
     def new_space(self) -> Address:
         return read_address(f"nats://127.0.0.1:{self.port}/s{next(self._spaces)}")

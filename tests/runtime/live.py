@@ -68,13 +68,13 @@ def results(message: Message) -> list[tuple[str, bool]]:
 
 
 def transcript(walker: Walker) -> Path:
-    (file,) = (walker.home / ".teamwright/projects").glob("*/*.jsonl")
+    (file,) = (walker.store / "projects").glob("*/*.jsonl")
     return file
 
 
 def ledger(walker: Walker) -> list[tuple[int, int, float | None, int | None]]:
     """(input with cache, output, dollars, outcome) of every call in the store."""
-    with sqlite3.connect(walker.home / ".teamwright/state.db") as db:
+    with sqlite3.connect(walker.store / "state.db") as db:
         rows = db.execute("SELECT input + cache_read + cache_write, output, usd, outcome FROM ledger ORDER BY n")
         found = rows.fetchall()
     db.close()

@@ -37,7 +37,7 @@ def main_only(steps: list[Any], aside: Any = "beside") -> ScriptedModel:
 
 
 def transcript(walker: Walker) -> bytes:
-    (file,) = (walker.home / ".teamwright/projects").glob("*/*.jsonl")
+    (file,) = (walker.store / "projects").glob("*/*.jsonl")
     return file.read_bytes()
 
 

@@ -196,6 +196,27 @@ async def test_what_is_written_while_the_engine_is_away_is_written_once_when_it_
         assert len(waiting) == 80
 
 
+@pytest.mark.spec("Z10", "Z22")
+async def test_who_reads_does_not_wait_for_a_write_that_was_given_up(tmp_path: Path, own_server: Server) -> None:
+    """Its writer was cancelled before it was sent: an agent that was lost, while the rest of its worker goes on."""
+    async with open_host(tmp_path, own_server.new_space()) as host:
+        state, replica = await furnish(host), host.replica
+        own_server.kill()
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group, anyio.create_task_group() as lost:
+                group.start_soon(state.post, letter(1))
+                while not replica._flying:
+                    await anyio.sleep(0.005)
+                lost.start_soon(state.post, letter(2))
+                while not replica._queue:
+                    await anyio.sleep(0.005)
+                group.start_soon(state.waiting, AgentId(S))
+                await anyio.sleep(0)  # it waits for both
+                lost.cancel_scope.cancel()
+                group.start_soon(anyio.to_thread.run_sync, own_server.start)
+        assert [found.id for found in await state.waiting(AgentId(S))] == ["l1"]
+
+
 @pytest.mark.spec("Z22")
 async def test_patience_has_an_end_and_a_sentence(tmp_path: Path, own_server: Server) -> None:
     async with open_host(tmp_path, own_server.new_space(), patience=0.5) as host:

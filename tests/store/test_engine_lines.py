@@ -64,9 +64,9 @@ async def test_what_was_appended_is_read_again_whole(tmp_path: Path, space: Addr
         place = await lines.append(MAIN, A, [short, short], Place())
         place = await lines.append(MAIN, A, [short, long, short], place)
         assert place.lines == 5
-        found, data = await lines.pull(MAIN, tmp_path / "x" / "copy")
-        assert found == place and data == short * 3 + long + short == (tmp_path / "x" / "copy").read_bytes()
-        assert await lines.pull(AgentId("nobody"), tmp_path / "none") == (Place(), b"")
+        assert await lines.pull(MAIN, tmp_path / "x" / "copy") == place
+        assert (tmp_path / "x" / "copy").read_bytes() == short * 3 + long + short
+        assert await lines.pull(AgentId("nobody"), tmp_path / "none") == Place()
         assert not (tmp_path / "none").exists() and await lines.counts() == {MAIN: 4}
 
 
@@ -75,7 +75,8 @@ async def test_many_short_lines_share_messages(tmp_path: Path, space: Address) -
     async with open_lines(tmp_path, space) as lines:
         place = await lines.append(MAIN, A, rows, Place())
         assert place.lines == 1200 and place.seq == 3
-        assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"".join(rows)
+        await lines.pull(MAIN, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == b"".join(rows)
 
 
 @pytest.mark.spec("Z10")
@@ -98,7 +99,8 @@ async def test_of_two_that_continue_a_transcript_one_has_lost(tmp_path: Path, sp
             (lost,) = [found for found in outcomes if isinstance(found, str)]
             assert "Another process has continued agent" in lost and won.lines == n + 2
             place = won
-        assert (await one.pull(MAIN, tmp_path / "copy"))[1].count(b"\n") == 21
+        await one.pull(MAIN, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes().count(b"\n") == 21
 
 
 @pytest.mark.spec("Z22")
@@ -107,7 +109,8 @@ async def test_an_append_whose_answer_was_lost_is_found_again(tmp_path: Path, sp
         place = await lines.append(MAIN, A, [b"first\n"], Place())
         again = await lines.append(MAIN, A, [b"first\n"], Place())  # as if nothing had come back
         assert again == place
-        assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"first\n"
+        await lines.pull(MAIN, tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == b"first\n"
 
 
 @pytest.mark.spec("Z22")
@@ -122,7 +125,8 @@ async def test_lines_wait_for_an_engine_that_is_away(tmp_path: Path) -> None:
                 async with anyio.create_task_group() as group:
                     group.start_soon(anyio.to_thread.run_sync, server.start)
                     place = await lines.append(MAIN, A, [b"second\n"], place)
-            assert (await lines.pull(MAIN, tmp_path / "copy"))[1] == b"first\nsecond\n"
+            await lines.pull(MAIN, tmp_path / "copy")
+            assert (tmp_path / "copy").read_bytes() == b"first\nsecond\n"
     finally:
         server.kill()
 
@@ -167,6 +171,6 @@ async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: 
         transcript.append(AgentStarted(S, "/", "1"), 1)
         transcript.close()
         with anyio.fail_after(20):
-            while (await lines.pull(MAIN, tmp_path / "copy"))[0].lines < 1:
+            while (await lines.pull(MAIN, tmp_path / "copy")).lines < 1:
                 await anyio.sleep(0.01)
         group.cancel_scope.cancel()

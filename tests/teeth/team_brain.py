@@ -26,6 +26,8 @@ ROUND = re.compile(r"ROUND:(\d+)")
 CREW = re.compile(r"CREW:([\w-]+)")
 LONG = "PLAN:long"  # with a guest, and with agents in the foreground and in the background
 HELP = re.compile(r"HELP:(\d)")
+MARKS = re.compile(r"MARKS:(\S+)")  # on an engine: a file that commands write to, and agents sent to workers as jobs
+JOB = "job-"  # the name of such an agent begins with it
 ASKED = re.compile(r"shutdown_request.*?\b(shutdown-\w+)")
 CREATED = re.compile(r"Task #(\d+) (?:created|had been created)")
 UNDONE = ("Not run:", "was not sent", "was not made", "before this call was stored")  # it may be asked for again
@@ -109,6 +111,8 @@ def plan(talk: Talk) -> list[dict[str, Any]]:
     name = talk.name
     if name == LEAD:
         return list(_lead(talk))
+    if name.startswith(JOB):
+        return list(_mark(talk, name, "1"))
     return list(_mate(talk, name) if name in MATES else _guest(talk) if name == GUEST else _helper(talk))
 
 
@@ -124,9 +128,9 @@ def _lead(talk: Talk) -> Iterator[dict[str, Any]]:
         yield tool("TeamCreate", team_name=TEAM, description="is killed")
         return
     for mate in MATES:
-        if not any(call.settled for call in talk.of("Agent") if call.input["name"] == mate):
+        if not any(call.settled for call in talk.of("Agent") if call.input.get("name") == mate):
             yield tool(
-                "Agent", name=mate, team_name=TEAM, description="works", prompt=f"CREW:{mate}",
+                "Agent", name=mate, team_name=TEAM, description="works", prompt=f"CREW:{mate}{_marks(talk)}",
                 subagent_type="general-purpose",
             )  # fmt: skip
     if any(LONG in text for text in talk.texts):
@@ -134,6 +138,29 @@ def _lead(talk: Talk) -> Iterator[dict[str, Any]]:
     rounds = max((int(n) for text in talk.texts for n in ROUND.findall(text)), default=0)
     for r in range(1, rounds + 1):
         yield from _round(talk, r)
+
+
+def _marks(talk: Talk) -> str:
+    return next((f" {found[0]}" for text in talk.texts if (found := MARKS.search(text))), "")
+
+
+def _mark(talk: Talk, name: str, number: str) -> Iterator[dict[str, Any]]:
+    """A command that shows how often it ran: in its tree, and beside it."""
+    if found := MARKS.search(_marks(talk)):
+        tried = [c for c in talk.of("Bash") if f"MARK:{name}:{number}." in c.input["command"]]
+        if not tried or not tried[-1].settled:
+            word = f"MARK:{name}:{number}.{len(tried) + 1}"
+            yield tool("Bash", command=f"echo {word} >> {found[1]}; echo {word} >> work.txt")
+
+
+def _send_away(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
+    """One agent a round goes to a worker by itself."""
+    name, more = f"{JOB}{r}", _marks(talk)
+    if more and not any(f"CREW:{name} " in call.input["prompt"] for call in talk.of("Agent") if call.settled):
+        yield tool(
+            "Agent", prompt=f"CREW:{name}{more}", description="works alone", isolation="remote",
+            subagent_type="general-purpose",
+        )  # fmt: skip
 
 
 def _hire(talk: Talk) -> Iterator[dict[str, Any]]:
@@ -173,6 +200,7 @@ def _round(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
         if not made:
             yield tool("TaskCreate", subject=subject, description="to be done once")
         ids += [found[1] for call in made if (found := CREATED.search(call.result or ""))]
+    yield from _send_away(talk, r)
     if r % 2:
         yield from _send(talk, LEAD, MATES[r // 2 % len(MATES)], f"{r}.1")
     if len(ids) == TASKS:
@@ -189,6 +217,9 @@ def _mate(talk: Talk, name: str) -> Iterator[dict[str, Any]]:
         if id not in tried:
             yield tool("TaskUpdate", taskId=id, owner=name)
     yield from _complete(talk)
+    for _, to, number in dict.fromkeys(talk.heard()):
+        if to == "*":
+            yield from _mark(talk, name, number)
     after = MATES[(MATES.index(name) + 1) % len(MATES)]
     for sender, _, number in dict.fromkeys(talk.heard()):
         yield from _send(talk, name, after if sender == LEAD else LEAD, number)

@@ -119,7 +119,7 @@ def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
         figures.faults.append(f"not each agent once: {dict(names)}")
     for diary in diaries:
         twice = [id for id, many in diary.ends.items() if many != 1]
-        unknown = diary.unknown()
+        unknown = [name for name in diary.unknown() if name != "Bash"]  # what a command did, nobody can know
         figures.faults += [f"{diary.name}: results twice {twice}"] if twice else []
         figures.faults += [f"{diary.name}: outcomes unknown {unknown}"] if unknown else []
         figures.faults += [f"{diary.name}: lives {diary.lives}"] if diary.lives != 1 else []

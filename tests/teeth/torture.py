@@ -1,12 +1,15 @@
-"""The long form of the team tests: `make torture`, or `python tests/teeth/torture.py [KILLS [SEED]]`.
+"""The long form of the team tests: `make torture`, or `python tests/teeth/torture.py [--engine] [KILLS [SEED]]`.
 
 Every crash point at pass after pass, then kills at random, until there were so many. Prints what was found and fails if
-anything was lost, doubled, owned twice or could not be resumed; a seed plays the same kills again.
+anything was lost, doubled, owned twice or could not be resumed; a seed plays the same kills again. With `--engine` the
+team is spread over workers, and leads, workers and the server are killed.
 """
 
 import shutil
+import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
@@ -16,6 +19,7 @@ from team_ledger import Figures
 
 KILLS = 2000
 EACH = 16  # runs of one team that are killed
+EACH_ENGINE = 40  # kills of one team over an engine
 AT_ONCE = 3  # teams
 MOST = {"team.member": 3, "team.take_over": 1}  # passes in one run
 
@@ -64,6 +68,31 @@ def main(most: int, seed: int) -> int:
     return bool(total.faults)
 
 
+def main_engine(most: int, seed: int) -> int:
+    from engine_harness import EngineCrew
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # nothing of it is left running
+    brain, began, total = Brain(), time.monotonic(), Figures()
+    by_victim, stops = Counter[str](), 0
+    while total.kills < most and not total.faults:
+        crew = EngineCrew(brain, seed)
+        try:
+            figures = crew.torment(min(EACH_ENGINE, most - total.kills))
+        finally:
+            crew.close()
+        figures.faults = [f"engine, seed {seed}: {fault}" for fault in figures.faults]
+        by_victim += crew.by_victim
+        total, stops, seed = total + figures, stops + crew.stops, seed + 1
+        print(f"{time.monotonic() - began:6.0f} s  {total}", file=sys.stderr, flush=True)
+    brain.close()
+    print(f"engine: {total}")
+    print(f"kills: {', '.join(f'{n} of {who}s' for who, n in by_victim.items())}; {stops} were stopped for a while")
+    print("\n".join(total.faults) or "no faults")
+    return bool(total.faults)
+
+
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    sys.exit(main(*given, *(KILLS, 1)[len(given) :]))
+    words = sys.argv[1:]
+    given = [int(word) for word in words if word != "--engine"]
+    play_all = main_engine if "--engine" in words else main
+    sys.exit(play_all(*given, *(KILLS, 1)[len(given) :]))

@@ -127,7 +127,7 @@ async def test_a_fork_that_is_woken_in_another_process_continues_its_own_prefix(
     async with FakeApi([blocks(spawn("t1", "task-1")), blocks(text("said"))]) as api:
         session = await play(walker, api, "go")
     old = by_task(api, "task-1")[-1]
-    (transcript,) = (walker.home / ".teamwright/projects").glob("*/*/agents/*.jsonl")
+    (transcript,) = (walker.store / "projects").glob("*/*/agents/*.jsonl")
     wake = use("t2", "SendMessage", to=transcript.stem, message="and then?", summary="more")
     async with FakeApi([blocks(wake), blocks(text("said"))]) as api:
         await play(walker, api, "again", origin=Origin(resume=session))

@@ -112,6 +112,7 @@ async def test_one_that_only_exists_on_disk_goes_on_in_a_new_session_object(walk
     assert len(play.notices) == 1 and "I remember" in play.notices[0]
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("C4")
 async def test_no_transcript_is_a_clear_error_and_the_turn_goes_on(walker: Walker) -> None:
     async with crew(walker, {"main": [agent("child")], "child": ["first"]}) as first:

@@ -1,143 +1,15 @@
 """Agents on other machines: a worker is killed, stopped or asked to leave, and the work goes on where it was."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine_kit import Engines
-from program import Program, Ran, bash, tool
-from teamwright.store.engine.address import Address
-
-LIMIT = 90.0  # seconds
-LEASE = "4"
-
-
-def until(seen: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + LIMIT
-    while not (found := seen()):
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-    return found
-
-
-class Worker:
-    """`teamwright worker` with a home of its own, as on another machine."""
-
-    def __init__(self, stage: "Stage", name: str, *flags: str, lease: str = LEASE) -> None:
-        self.home, self.out = stage.root / name, stage.root / f"{name}.out"
-        self.home.mkdir(exist_ok=True)
-        env = stage.program.env | {"HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright")}
-        argv = [sys.executable, "-m", "teamwright", "worker", "--join", str(stage.space), "--name", name]
-        with self.out.open("wb") as out:
-            self.process = subprocess.Popen(
-                [*argv, "--allow-bypass", *flags],
-                env=env | {"TEAMWRIGHT_LEASE_SECONDS": lease},
-                cwd=self.home,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def said(self) -> str:
-        return self.out.read_text()
-
-    def ready(self) -> "Worker":
-        until(lambda: "joined" in self.said or self.process.poll() is not None, f"not joined: {self.said}")
-        assert self.process.poll() is None, self.said
-        return self
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        os.killpg(self.process.pid, number)
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.kill(signal.SIGCONT)
-            self.kill()
-        self.process.wait(LIMIT)
-
-
-class Stage:
-    def __init__(self, root: Path, space: Address) -> None:
-        (root / "lead").mkdir()
-        self.root, self.space, self.program = root, space, Program(root / "lead")
-        self.program.env["TEAMWRIGHT_LEASE_SECONDS"] = LEASE
-        self.workers: list[Worker] = []
-        self.log = root / "log"
-
-    def worker(self, name: str, *flags: str, lease: str = LEASE) -> Worker:
-        self.workers.append(Worker(self, name, *flags, lease=lease))
-        return self.workers[-1].ready()
-
-    def script(self, **scripts: Any) -> list[str]:
-        return self.program.model(scripts)
-
-    def start(self, model: list[str], *flags: str) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-m", "teamwright", "-p", "SCRIPT:main", "--engine", str(self.space), *model]
-        argv += ["--output-format", "stream-json", "--verbose", *(flags or ("--dangerously-skip-permissions",))]
-        return subprocess.Popen(
-            argv,
-            cwd=self.program.project,
-            env=self.program.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def lines(self) -> list[str]:
-        return self.log.read_text().split() if self.log.exists() else []
-
-    def mark(self, word: str, *, then: str = "true") -> dict[str, Any]:
-        return bash(f"echo {word} >> {self.log}; {then}")
-
-    def gate(self, name: str) -> str:
-        return f"while [ ! -e {self.root / name} ]; do sleep 0.02; done"
-
-    def git(self, *args: str) -> str:
-        argv = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *args]
-        return subprocess.check_output(argv, cwd=self.program.project, text=True, timeout=LIMIT)
-
-    def listing(self, *words: str) -> Any:
-        argv = [sys.executable, "-m", "teamwright", *words, "--json", "--engine", str(self.space)]
-        ran = subprocess.run(
-            argv, cwd=self.program.project, env=self.program.env, capture_output=True, timeout=LIMIT, check=False
-        )
-        assert ran.returncode == 0, ran.stderr
-        return json.loads(ran.stdout)
-
-
-def ended(process: subprocess.Popen[str]) -> Ran:
-    out, err = process.communicate(timeout=LIMIT)
-    return Ran(process.returncode, out, err)
-
-
-def notices(ran: Ran) -> list[dict[str, Any]]:
-    return [line for line in ran.lines if line.get("subtype") == "task_notification"]
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    found = Stage(tmp_path, Engines.get().new_space())
-    (found.program.project / "file").write_text("hello\n")
-    for args in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):
-        found.git(*args)
-    yield found
-    for worker in found.workers:
-        worker.stop()
-
-
-def away(script: str, **more: Any) -> dict[str, Any]:
-    asked = {"description": f"play {script}", "prompt": f"SCRIPT:{script}", "isolation": "remote"}
-    return tool("Agent", **asked | {"subagent_type": "general-purpose"} | more)
+from program import bash, tool
+from remote_stage import LIMIT, Stage, away, ended, notices, until
 
 
 @pytest.mark.spec("Z3", "Z4", "Z11", "Z12", "P3", "R6")

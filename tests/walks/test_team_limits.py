@@ -47,6 +47,7 @@ async def test_every_limit_of_mail_can_be_set(walker: Walker) -> None:
         assert play.session.teamwork.tables.mail.limits == MailLimits(3, 1024, 2, 4)
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X11", "A5")
 async def test_a_message_of_fifty_megabytes_is_refused_and_the_team_goes_on(walker: Walker) -> None:
     scripts = {

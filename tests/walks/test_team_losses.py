@@ -183,6 +183,7 @@ def test_one_that_never_comes_up_is_left_alone_and_tried_again_at_the_next_start
         assert again.rc == 0 and (program.project / "log").read_text() == "up\n", again.err
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("T12", "L4")
 async def test_a_bug_of_ours_holds_up_no_end(walker: Walker) -> None:
     """Its state cannot even be written: the program ends all the same, and a resume finds it at work."""

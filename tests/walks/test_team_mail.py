@@ -26,6 +26,7 @@ from team_steps import (
 
 from conftest import Walker
 from crew import ID, LIMIT, after, agent, bash, crew, ended_calls, marking
+from store_kit import Chosen
 from teamwright.core.data.message import Request, Text
 from teamwright.models.scripted import call
 
@@ -112,6 +113,7 @@ async def test_a_broadcast_reaches_all_but_its_sender_the_lead_included(walker: 
     assert is_error and "broadcast" in refused and "ada" in sent and "team-lead" in sent
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("C1", "X6", "X7")
 async def test_what_cannot_be_sent_is_an_error_that_says_why(walker: Walker) -> None:
     bad = [
@@ -132,6 +134,7 @@ async def test_what_cannot_be_sent_is_an_error_that_says_why(walker: Walker) -> 
         assert word in text, (text, word)
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X7", "X11")
 async def test_a_full_inbox_and_too_many_messages_are_told_to_the_sender(walker: Walker) -> None:
     asked, go = anyio.Event(), anyio.Event()
@@ -182,7 +185,10 @@ async def test_two_that_only_thank_each_other_are_stopped_and_reported(walker: W
         await play.play()  # it comes to an end
         sent = [e for e in await mail_of(play) if e.text == "thank you" and e.state != "refused"]
         refused = [e for e in await mail_of(play) if e.state == "refused"]
-    assert 15 <= len(sent) <= 44 and refused and "without any work" in refused[0].reason
+    most = (
+        88 if Chosen.engine else 44
+    )  # where letters take longer, two that both began cross: one answer counts for both
+    assert 15 <= len(sent) <= most and refused and "without any work" in refused[0].reason
     if pair == "peers":
         assert "ada and bob" in texts(last(play)) or "bob and ada" in texts(last(play))
 
@@ -223,6 +229,7 @@ async def test_what_a_teammate_had_not_read_when_it_shut_down_is_told_to_its_sen
     assert "was not delivered" in texts(last(play, "bob")) and "was not delivered" in texts(last(play))
 
 
+@pytest.mark.one_machine
 @pytest.mark.spec("X10", "X9")
 async def test_a_message_that_cannot_be_handled_is_set_aside_and_the_others_go_on(walker: Walker) -> None:
     asked, go = anyio.Event(), anyio.Event()

@@ -124,13 +124,18 @@ async def claim_main(space: Space, session: SessionId) -> None:
 
 
 async def _outwait(space: Space, process: ProcessId | None, what: str) -> None:
-    """Return when it counts as gone. Raises as soon as it gives a sign of life."""
+    """Return when it counts as gone. Raises as soon as it gives a sign of life.
+
+    Only an entry of its own is one: after an absence of the engine everybody has a fresh lease, also the dead.
+    """
     first = last = await space.replica.read(partial(_host, process=process))
-    if first is None or first.gone:
-        return
-    limit = time.monotonic() + first.lease / 1000 + _GRACE
+    said = await space.replica.read(partial(_last_entry, process=process))
+    limit = time.monotonic() + (first.lease / 1000 if first is not None else 0) + _GRACE
     while last is not None and not last.gone:
-        if last.beat > first.beat or time.monotonic() > limit:
+        heard = await space.replica.read(partial(_last_entry, process=process)) > said
+        if first is not None and last.beat > first.beat and not heard:
+            first, limit = last, time.monotonic() + last.lease / 1000 + _GRACE
+        if heard or time.monotonic() > limit:
             raise SessionBusy(
                 f"{what} in a process on {shown(last.host, 100)}, which was heard just now; end that one first"
             )
@@ -140,3 +145,8 @@ async def _outwait(space: Space, process: ProcessId | None, what: str) -> None:
 
 def _host(db: sqlite3.Connection, process: ProcessId | None) -> Host | None:
     return next((host for host in read_hosts(db) if host.process == process), None)
+
+
+def _last_entry(db: sqlite3.Connection, process: ProcessId | None) -> int:
+    row = db.execute("SELECT k FROM writers WHERE process = ?", (process,)).fetchone()
+    return row[0] if row else 0

@@ -140,6 +140,7 @@ class Session:
                 if (remotes := self.services.open_remotes) is not None:
                     with self.trouble.kept("the end of the session"), anyio.move_on_after(CLOSE_LIMIT):
                         self.left_at_work = await remotes.left_at_work()
+                        await remotes.bring_in_all()
                 with anyio.move_on_after(CLOSE_LIMIT):
                     with self.trouble.kept("the end of the session"):
                         await self.supervisor.stop_all()

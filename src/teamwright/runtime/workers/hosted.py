@@ -23,7 +23,6 @@ from teamwright.runtime.trouble import innermost
 from teamwright.runtime.workers.rooms import Room, write_back
 from teamwright.store.engine.touched import Touched
 from teamwright.store.tables.remotes import Remote, RemoteTable
-from teamwright.store.tables.state import now_ms
 
 Fate = Literal["ended", "left", "lost"]  # `left`: handed over on purpose
 CLOSE_LIMIT = 10.0  # seconds for its commands to end
@@ -59,7 +58,7 @@ class Hosted:
         self._scope, self._ended = anyio.CancelScope(), anyio.Event()
         self._teammate: Teammate | None = None
         self._news = anyio.Event()
-        self._stopping, self._began = False, now_ms()
+        self._stopping = False
         self.fate: Fate = "ended"
         self._over = False  # its end is stored
         self.began = False  # the store knows that it works here
@@ -167,7 +166,8 @@ class Hosted:
         agent.emit(AgentEnded(status, said, error))
         await agent.sync()
         back = await self._parts.room.back()
-        figures = Figures(agent.history.usage.total, agent.history.tool_uses, now_ms() - self._parts.remote.begun)
+        took = await self._table.now() - self._parts.remote.begun
+        figures = Figures(agent.history.usage.total, agent.history.tool_uses, took)
         summary = f"{self._title} {_WORDS[status]}{f': {error}' if error else ''}"
         self.words, self._over = _WORDS[status], True
         done = await self._table.ended(self.id, status, JobResult(said, error, summary, figures), write_back(back))
@@ -258,10 +258,16 @@ class Hosted:
             agent.leaving = True
         with anyio.move_on_after(limit):
             await self._calls_end()
-        for agent in self._supervisor.agents:
-            agent.parked = True
-        self._cancel()
+        self.park()
         await self._ended.wait()
+
+    def park(self) -> None:
+        """Nothing is recorded of this end: whoever goes on finds what a kill would have left."""
+        if self.fate != "lost" and not self._over:
+            self.fate, self.words = "left", "is handed over"
+            for agent in self._supervisor.agents:
+                agent.parked = True
+            self._cancel()
 
     async def _calls_end(self) -> None:
         heard = anyio.Event()

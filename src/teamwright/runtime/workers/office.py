@@ -36,7 +36,9 @@ class Office:
         self._news, self._answers, self._group = anyio.Event(), anyio.Event(), anyio.create_task_group()
         self._touched, self._due = NOBODY, True  # whom changes concern since the last look; whether one is due
         self._heard = self._summed = 0.0
+        self._spent = False  # somebody has used money or tokens since those with a limit last heard of it
         self._leaving, self.done = False, anyio.Event()
+        self.fault: StoreError | None = None  # why it cannot go on
 
     def news(self) -> anyio.Event:
         """Set by the next answer of a lead."""
@@ -48,30 +50,41 @@ class Office:
         self._announce()
 
     async def run(self) -> None:
-        """Until it is cancelled, or its first agent is done where that is all it is to do."""
+        """Until it is cancelled, its first agent is done where that is all it is to do, or the store has a fault."""
         async with self._group:
-            while not self.done.is_set():
-                touched, self._touched, news = self._touched, NOBODY, self._news
-                self._ring(touched)
-                late = time.monotonic() - self._heard > _LOOK
-                if self._due or late or touched.anybody or self._deps.process in touched.workers:
-                    self._due, self._heard = False, time.monotonic()
-                    await self._look()
-                with anyio.move_on_after(_LOOK):
-                    await news.wait()
+            try:
+                await self._watch()
+            except StoreError as error:
+                self.fault = error
+                for hosted in self._opened():
+                    hosted.lose()  # whoever goes on must find what a kill would have left
             self._group.cancel_scope.cancel()
+
+    async def _watch(self) -> None:
+        while not self.done.is_set():
+            touched, self._touched, news = self._touched, NOBODY, self._news
+            self._ring(touched)
+            late = time.monotonic() - self._heard > _LOOK
+            if self._due or late or touched.anybody or self._deps.process in touched.workers:
+                self._due, self._heard = False, time.monotonic()
+                await self._look()
+            with anyio.move_on_after(_LOOK):
+                await news.wait()
 
     def _ring(self, touched: Touched) -> None:
         """Only those whom it concerns: there may be hundreds here, and thousands of changes elsewhere."""
         if touched.answers or touched.anybody:
             self._answers.set()
             self._answers = anyio.Event()
-        sums = (touched.spent or touched.anybody) and time.monotonic() - self._summed > _LOOK
-        if sums:
-            self._summed = time.monotonic()
+        self._spent |= touched.spent or touched.anybody
+        if sums := self._spent and time.monotonic() - self._summed > _LOOK:
+            self._spent, self._summed = False, time.monotonic()
         for hosted in self._hosted.values():
             if hosted is not None and (hosted.is_touched(touched) or (sums and hosted.limited)):
                 hosted.heard()
+
+    def _opened(self) -> list[Hosted]:
+        return [hosted for hosted in self._hosted.values() if hosted is not None]
 
     def _announce(self, *, due: bool = False) -> None:
         self._due |= due
@@ -95,8 +108,12 @@ class Office:
                 hosted.lose()
             elif row.state == "stopping":
                 hosted.stop()
+        if self._deps.once and not self._leaving and any(hosted.began for hosted in self._opened()):
+            self._leaving = True
+            await self.table.drain()  # whatever else it was given goes to others
         for row in rows.values():
-            if row.agent not in self._hosted and not self._leaving:
+            full = self._leaving or (self._deps.once and self._hosted)
+            if row.agent not in self._hosted and not full:
                 self._hosted[row.agent] = None
                 self._group.start_soon(self._host, row)
 
@@ -104,7 +121,7 @@ class Office:
 
     async def _host(self, row: Remote) -> None:
         """The boundary of everything that concerns one agent."""
-        again = 0.0
+        again, hosted = 0.0, None
         try:
             hosted = await self._open(row)
             if hosted is not None:
@@ -121,7 +138,7 @@ class Office:
             await anyio.sleep(again)
         self._hosted.pop(row.agent, None)
         self._announce(due=True)
-        if self._deps.once:
+        if self._deps.once and hosted is not None:
             self.done.set()
 
     async def _open(self, row: Remote) -> Hosted | None:
@@ -148,12 +165,17 @@ class Office:
         """Take nothing new, let running calls end, hand everything over. Its leases end when the process leaves."""
         self._leaving = True
         try:
-            await self.table.drain()
+            with anyio.move_on_after(limit):  # the engine may be away
+                await self.table.drain()
         except StoreError as error:
             self._deps.log(f"that this worker leaves could not be told: {error}")
         async with anyio.create_task_group() as group:
-            for hosted in list(self._hosted.values()):
-                if hosted is not None:
-                    group.start_soon(hosted.leave, limit)
+            for hosted in self._opened():
+                group.start_soon(hosted.leave, limit)
         self.done.set()
         self._announce()
+
+    def leave_now(self) -> None:
+        """What runs is cut off: others find its outcome unknown."""
+        for hosted in self._opened():
+            hosted.park()

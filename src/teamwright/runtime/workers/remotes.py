@@ -34,7 +34,6 @@ from teamwright.store.db.database import Database
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
-from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.store.acts.members import AddMember
@@ -103,6 +102,7 @@ class RemoteAgents:
         self._ends: dict[AgentId, anyio.Event] = {}  # of those that are looked after, set once it has ended
         self._workers: dict[AgentId, ProcessId] = {}  # which last ran it
         self._landed: dict[AgentId, str] = {}  # what of its work has been fetched
+        self._landing = anyio.Lock()
         self._followed: set[AgentId] = set()
 
     # --- sending
@@ -251,6 +251,17 @@ class RemoteAgents:
         except TeamwrightError as error:
             return f"What it has made could not be fetched: {error}"
 
+    async def _bring_in(self, row: Remote) -> None:
+        """The branch of a teammate is here after each turn that changed something."""
+        async with self._landing:
+            if row.team and row.branch and self._landed.get(row.agent) != row.branch:
+                await self._fetch_work(row.agent)
+
+    async def bring_in_all(self) -> None:
+        """Before the program ends: also what a last turn made, of which this process may just have heard."""
+        for row in await self._own():
+            await self._bring_in(row)
+
     async def _land(self, remote: Remote) -> Landed:
         back = msgspec.json.decode(remote.branch, type=BranchBack)
         known = self._services.spawner.known.get(remote.agent)
@@ -270,22 +281,19 @@ class RemoteAgents:
 
     async def run(self) -> None:
         """Whenever others have written: the log is the bell."""
-        database, seen = self._deps.database, -1
         while True:
-            if seen != (found := await database.data_version()):
-                seen = found
+            pause = _LOOK
             with self._supervisor.trouble.kept("looking at what workers do"):
+                seen = await self._deps.database.data_version()
                 await self._look()
-            self.announce()
-            if seen == await database.data_version():
-                news = self._news
-                await _either(database, news)
-            await anyio.sleep(_PAUSE)
+                self.announce()
+                if seen == await self._deps.database.data_version():
+                    await _either(self._deps.database, self._news)
+                pause = _PAUSE
+            await anyio.sleep(pause)
 
     async def _look(self) -> None:
-        teams = self._services.open_teams
-        led = frozenset(teams.roster.led_here()) if teams is not None else frozenset[str]()
-        rows = [row for row in await self.table.all_open() if row.session == self._deps.session or row.team in led]
+        teams, rows = self._services.open_teams, await self._own()
         live = {row.agent: row for row in rows}
         for agent, ended in list(self._ends.items()):
             if agent not in live and await self._is_over(agent):
@@ -297,15 +305,19 @@ class RemoteAgents:
         if teams is not None:
             await self._look_at_teammates(live)
 
+    async def _own(self) -> list[Remote]:
+        teams = self._services.open_teams
+        led = frozenset(teams.roster.led_here()) if teams is not None else frozenset[str]()
+        return [row for row in await self.table.all_open() if row.session == self._deps.session or row.team in led]
+
     async def _is_over(self, agent: AgentId) -> bool:
         found = await self.table.find(agent)
         return found is None or found.state == "ended"
 
     async def _look_at(self, row: Remote) -> None:
-        if row.state == "waiting" and now_ms() - row.since > self._deps.wait_seconds * 1000:
+        if row.state == "waiting" and await self.table.now() - row.since > self._deps.wait_seconds * 1000:
             await self.table.expire(row.agent, self._deps.wait_seconds)
-        if row.team and row.branch and self._landed.get(row.agent) != row.branch:
-            await self._fetch_work(row.agent)
+        await self._bring_in(row)
         if row.state != "running" or row.worker is None:
             return
         before = self._workers.get(row.agent)

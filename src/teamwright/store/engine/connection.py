@@ -9,8 +9,9 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 import anyio
 import nats.errors
@@ -19,15 +20,18 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from teamwright.store.engine.address import Address
-from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.port import EngineError, Guard
 
+Value = TypeVar("Value")
 OLDEST = (2, 12)  # of the server
 WAIT = 5.0  # seconds for one answer
 PAUSE = 0.2  # seconds before an attempt is repeated
 AWAY = (nats.errors.Error, OSError, TimeoutError)
 NO_STREAM = 10059
 _CONNECT = 5  # seconds
+_PING = 4  # seconds; a connection that leads nowhere is given up after three of them
 _TRIES = 5
+_MOST_BYTES = 8 * 2**20  # that are fetched at once, or one message
 _VIOLATION = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
@@ -35,6 +39,9 @@ class Connection:
     def __init__(self, client: Client, address: Address) -> None:
         self.client, self.address = client, address
         self._refused = set[str]()  # subjects, as the server writes them
+        self.guard: Guard | None = None
+        self._guarded = 0  # how often it had been renewed when the guard last looked
+        self.patience = 0.0  # seconds for which a question is repeated while nobody answers
         self.renewals = 0  # how often the server was lost and found again: it may be another one since then
 
     @property
@@ -59,22 +66,41 @@ class Connection:
     async def renewed(self) -> None:
         self.renewals += 1
 
+    async def is_same(self) -> bool:
+        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same.
+        False: that cannot be found out yet. Raises if it is another one."""
+        renewals = self.renewals
+        if renewals != self._guarded and self.guard is not None:
+            if not await self.guard():
+                return False
+            self._guarded = renewals
+        return True
+
     async def api(self, what: str, stream: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """One call of JetStream's own JSON interface."""
         answer = await self._ask(f"$JS.API.{what}.{stream}", body or {})
         return json.loads(answer.data)
 
     async def _ask(self, subject: str, body: Mapping[str, Any]) -> Msg:
-        """Repeated where there are several nodes: they may be about to agree on another leader."""
-        tries = _TRIES if self.address.replicas > 1 else 1
+        async def once() -> Msg:
+            with anyio.fail_after(WAIT * 2):
+                try:
+                    return await self.client.request(subject, json.dumps(body).encode(), timeout=WAIT)
+                except AWAY:
+                    self.check_rights(subject)
+                    raise
+
+        return await self._repeat(once)
+
+    async def _repeat(self, once: Callable[[], Awaitable[Value]]) -> Value:
+        """As long as patience lasts; a few times where several nodes may be about to agree on another leader."""
+        tries, limit = _TRIES if self.address.replicas > 1 else 1, time.monotonic() + self.patience
         while True:
             tries -= 1
             try:
-                with anyio.fail_after(WAIT * 2):
-                    return await self.client.request(subject, json.dumps(body).encode(), timeout=WAIT)
+                return await once()
             except AWAY as error:
-                self.check_rights(subject)
-                if not tries:
+                if tries <= 0 and time.monotonic() > limit:
                     raise self.silent(error) from error
                 await anyio.sleep(PAUSE)
 
@@ -104,7 +130,7 @@ class Connection:
 
     async def fetch(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
         """Stored messages of a subject from this number on, at most a batch. Raises one of `AWAY`."""
-        body = json.dumps({"seq": first, "batch": batch, "next_by_subj": subject})
+        body = json.dumps({"seq": first, "batch": batch, "max_bytes": _MOST_BYTES, "next_by_subj": subject})
         inbox, found = self.client.new_inbox(), list[Msg]()
         answers = await self.subscribe(inbox)
         try:
@@ -114,6 +140,10 @@ class Connection:
         finally:
             await self.unsubscribe(answers)
         return found
+
+    async def fetch_again(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
+        """The same, repeated while nobody answers; EngineError in the end."""
+        return await self._repeat(lambda: self.fetch(stream, subject, first, batch))
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         with anyio.move_on_after(WAIT, shield=True), contextlib.suppress(*AWAY):
@@ -164,6 +194,8 @@ async def connect(address: Address, name: str) -> Connection:
                 reconnect_time_wait=0,
                 max_reconnect_attempts=2,
                 allow_reconnect=True,
+                ping_interval=_PING,
+                max_outstanding_pings=2,
                 **options,
             )
     except (*AWAY, ssl.SSLError) as error:

@@ -5,6 +5,7 @@ whoever is late has lost the agent: the engine refuses, so two can never continu
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from nats.aio.subscription import Subscription
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
 from teamwright.core.ids import AgentId
-from teamwright.osfiles.private import make_dir, write_file
+from teamwright.osfiles.private import create_file, fault, make_dir, open_file, sync_dir, write_all
 from teamwright.store.engine.connection import AWAY, PAUSE, accepted, refusal, sequence, words
 from teamwright.store.engine.nats import NatsLog
 from teamwright.store.engine.objects import NatsObjects, get_bytes, put_bytes
@@ -86,6 +87,9 @@ class Lines:
         why = "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:
+                if not await self._connection.is_same():
+                    await anyio.sleep(PAUSE)
+                    continue
                 try:
                     said = await self._connection.publish(f"{self._subject}.{agent}", data, headers | expected)
                 except AWAY as error:
@@ -115,19 +119,24 @@ class Lines:
 
     # --- reading
 
-    async def pull(self, agent: AgentId, path: Path) -> tuple[Place, bytes]:
+    async def pull(self, agent: AgentId, path: Path, heard: Callable[[bytes], None] = lambda _: None) -> Place:
         """The whole transcript into a file, in place of whatever was there: only what is in the engine was ever
-        acknowledged. Nothing is written where there is none."""
-        place, rows = Place(), list[bytes]()
-        while found := await self._fetch(agent, place.seq + 1):
-            for message in found:
-                headers = message.headers or {}
-                rows.append(await self._unpack(message))
-                place = Place(sequence(message), place.lines + int(headers["Tw-Lines"]))
-        data = b"".join(rows)
-        if data:
-            await anyio.to_thread.run_sync(_replace, path, data)
-        return place, data
+        acknowledged. Nothing is written where there is none. It is never in memory as a whole; `heard` sees each part.
+        """
+        draft, place = self._scratch / f"pull-{os.urandom(8).hex()}", Place()
+        try:
+            while found := await self._fetch(agent, place.seq + 1):
+                parts = [await self._unpack(message) for message in found]
+                for part in parts:
+                    heard(part)
+                await anyio.to_thread.run_sync(_lengthen, draft, parts)
+                lines = sum(int((message.headers or {})["Tw-Lines"]) for message in found)
+                place = Place(sequence(found[-1]), place.lines + lines)
+            if place.lines:
+                await anyio.to_thread.run_sync(_settle, draft, path)
+        finally:
+            await anyio.Path(draft).unlink(missing_ok=True)
+        return place
 
     async def follow(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> None:
         """Hand over what comes after `at`, each line once and in order, until it is cancelled.
@@ -193,10 +202,7 @@ class Lines:
         return counts
 
     async def _fetch(self, agent: AgentId, first: int) -> list[Msg]:
-        try:
-            return await self._connection.fetch(self._stream, self._all_of(agent), first, _BATCH)
-        except AWAY as error:
-            raise self._connection.silent(error) from error
+        return await self._connection.fetch_again(self._stream, self._all_of(agent), first, _BATCH)
 
     async def _unpack(self, message: Msg) -> bytes:
         name = (message.headers or {}).get("Tw-Part")
@@ -245,6 +251,26 @@ def _messages(rows: Sequence[bytes]) -> list[list[bytes]]:
     return groups
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _lengthen(path: Path, parts: Sequence[bytes]) -> None:
+    file = create_file(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        for part in parts:
+            write_all(file, part)
+    except OSError as error:
+        raise fault("write", path, error) from error
+    finally:
+        os.close(file)
+
+
+def _settle(draft: Path, path: Path) -> None:
+    """It is whole on the disk before it has its name."""
     make_dir(path.parent)
-    write_file(path, data)
+    file = open_file(draft, os.O_RDONLY)
+    try:
+        os.fsync(file)
+        draft.replace(path)
+        sync_dir(path.parent)
+    except OSError as error:
+        raise fault("write", path, error) from error
+    finally:
+        os.close(file)

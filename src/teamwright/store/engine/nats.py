@@ -6,7 +6,7 @@ be missed and nothing of ours is kept in the server.
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +16,19 @@ from nats.aio.subscription import Subscription
 
 from teamwright.core.policies.authority import Role
 from teamwright.store.engine.address import Address
-from teamwright.store.engine.connection import AWAY, PAUSE, Connection, accepted, connect, refusal, sequence, words
+from teamwright.store.engine.connection import (
+    AWAY,
+    NO_STREAM,
+    PAUSE,
+    Connection,
+    accepted,
+    connect,
+    refusal,
+    sequence,
+    words,
+)
 from teamwright.store.engine.entry import FORMAT
-from teamwright.store.engine.port import EngineError, Entry, Extent
+from teamwright.store.engine.port import EngineError, Entry, Extent, Guard
 
 _LOOK = 1.0  # seconds without a push, after which the stream itself is asked
 _BATCH = 256  # entries that are fetched at once
@@ -30,8 +40,9 @@ class NatsLog:
         self.address = connection.address
         self._subject = f"tw.{self.address.space}.log.{role}.{name}"
         self.space = ""
-        self.guard: Callable[[], Awaitable[bool]] | None = None
-        self._guarded = 0  # how often the connection had been renewed when the guard last looked
+
+    def watch_over(self, guard: Guard) -> None:
+        self.connection.guard = guard
 
     # --- making
 
@@ -68,21 +79,15 @@ class NatsLog:
     async def extent(self) -> Extent:
         """Which space this is now, and which entries it has."""
         found = await self.connection.api("STREAM.INFO", self._stream)
+        gone = found.get("error", {}).get("err_code") == NO_STREAM
+        if gone and self.address.replicas == 1:  # it was there when this process began; several nodes may not know yet
+            return Extent("", 1, 0, 1)
         if error := found.get("error"):
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
         state, config = found["state"], found["config"]
         space = config.get("metadata", {}).get("teamwright.space", "")
         leader = str(found.get("cluster", {}).get("leader", ""))
         return Extent(space, state["first_seq"], state["last_seq"], config["num_replicas"], leader)
-
-    async def _look(self) -> bool:
-        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same."""
-        renewals = self.connection.renewals
-        if renewals != self._guarded and self.guard is not None:
-            if not await self.guard():
-                return False
-            self._guarded = renewals
-        return True
 
     # --- writing
 
@@ -91,7 +96,7 @@ class NatsLog:
         why = "it does not answer"
         with anyio.move_on_after(self.patience):
             while True:
-                if not await self._look():
+                if not await self.connection.is_same():
                     await anyio.sleep(PAUSE)
                     continue
                 try:
@@ -112,15 +117,15 @@ class NatsLog:
         pushed = await self.connection.subscribe(f"tw.{self.address.space}.out.log.>")
         try:
             while True:
-                while (found := await self._fetch(after + 1)) and await self._look():
+                while (found := await self._fetch(after + 1)) and await self.connection.is_same():
                     yield found
                     after = found[-1].seq
                 while found := _following(after, await self._pushed(pushed)):
-                    if not await self._look():
+                    if not await self.connection.is_same():
                         break
                     yield found
                     after = found[-1].seq
-                if not await self._look():
+                if not await self.connection.is_same():
                     await anyio.sleep(PAUSE)
         finally:
             await self.connection.unsubscribe(pushed)

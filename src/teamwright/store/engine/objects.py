@@ -83,10 +83,7 @@ class NatsObjects:
         fd = await anyio.to_thread.run_sync(_open_draft, draft)
         async with await anyio.open_file(fd, "wb") as file:
             while got < pieces:
-                try:
-                    found = await self._connection.fetch(self._stream, subject, after + 1, _BATCH)
-                except AWAY as error:
-                    raise self._connection.silent(error) from error
+                found = await self._connection.fetch_again(self._stream, subject, after + 1, _BATCH)
                 if not found:
                     raise EngineError(f"The engine at {self._connection.address} lacks a part of what it stores.")
                 for message in found:
@@ -100,6 +97,9 @@ class NatsObjects:
         headers, why = headers | {"Nats-Msg-Id": os.urandom(12).hex()}, "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:
+                if not await self._connection.is_same():
+                    await anyio.sleep(PAUSE)
+                    continue
                 try:
                     said = await self._connection.publish(subject, data, headers)
                 except AWAY as error:

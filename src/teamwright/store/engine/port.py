@@ -12,6 +12,9 @@ from teamwright.core.policies.authority import Role
 MOST_BYTES = 512 * 1024  # of one entry
 
 
+Guard = Callable[[], Awaitable[bool]]
+
+
 class EngineError(DiskError):
     """The engine cannot be reached, refuses, or is not what it was."""
 
@@ -29,7 +32,7 @@ class Entry(Struct, frozen=True):
 class Extent(Struct, frozen=True):
     """What a log has now."""
 
-    space: str
+    space: str  # empty: there is none any more
     first: int
     last: int  # 0: it is empty
     replicas: int  # nodes that keep it
@@ -37,9 +40,10 @@ class Extent(Struct, frozen=True):
 
 
 class Log(Protocol):
-    guard: Callable[[], Awaitable[bool]] | None
-    """Asked whenever the engine was lost and found again, before anything is taken from it or given to it. It raises
-    if that is not the log that it was; False: it could not find out."""
+    def watch_over(self, guard: Guard) -> None:
+        """The guard is asked whenever the engine was lost and found again, before anything is taken from it or given to
+        it. It raises if that is not the log that it was; False: it could not find out."""
+        ...
 
     @property
     def space(self) -> str:

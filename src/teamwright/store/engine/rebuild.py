@@ -66,6 +66,11 @@ async def check_history(log: Log, cursor: Cursor) -> bool:
         found = await log.entry(cursor.seq) if cursor.seq and extent.last >= cursor.seq >= extent.first else None
     except EngineError:
         return False
+    if not extent.space:
+        raise EngineError(
+            f"The engine has no space at its address any more, of which this machine has applied {cursor.seq} entries "
+            f"({log.space}). Nothing was changed here. Restore the engine's own backup."
+        )
     if extent.space != log.space:
         raise EngineError(
             f"There is another space at the engine's address now ({extent.space}, with {extent.last} entries) than the "

@@ -74,7 +74,7 @@ class Replica:
         self._presence = Presence(parts.living, self)
         self.alive = parts.living.alive
         self.on_touched: Callable[[Touched], None] | None = None  # told whom a change concerns, one of ours included
-        self._log.guard = self._check_history
+        self._log.watch_over(self._check_history)
 
     @property
     def path(self) -> Path:
@@ -98,8 +98,9 @@ class Replica:
         try:
             await asked.done.wait()
         finally:
-            if not asked.sent:  # cancelled while it waited
+            if not asked.sent:  # cancelled while it waited; whoever waits for all that was queued must not wait for it
                 self._queue.remove(asked)
+                asked.done.set()
         if isinstance(asked.outcome, StoreError):
             raise asked.outcome
         return cast("Value", asked.outcome)
@@ -122,7 +123,10 @@ class Replica:
             raise type(self._fault)(str(self._fault))
 
     async def data_version(self) -> int:
-        """A number that changes when another process has written something else than a sign of life."""
+        """A number that changes when another process has written something else than a sign of life. Raises once
+        nothing more is applied here: whoever only looks must hear of it, too."""
+        if self._fault is not None:
+            raise type(self._fault)(str(self._fault))
         return self._others
 
     async def pause(self, most: float) -> None:
@@ -242,6 +246,7 @@ class Replica:
             asked.done.set()
         self._queue = []
         self._applied.set()
+        self._heard.set()
 
     async def _publish(self) -> None:
         """One entry is in flight at a time; what is asked for meanwhile goes into the next."""

@@ -43,9 +43,10 @@ class SharedTranscripts:
 
     async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> bool:
         """Its transcript as it is in the engine, with the prompts that it names. False: there is none."""
-        place, data = await self.lines.pull(agent, path)
+        named = set[bytes]()
+        place = await self.lines.pull(agent, path, lambda data: named.update(_PROMPT.findall(data)))
         self.places[agent] = place
-        for hash in {found.decode() for found in _PROMPT.findall(data)}:
+        for hash in {found.decode() for found in named}:
             if not await anyio.Path(prompts / hash).is_file():
                 await self.lines.get_prompt(hash, prompts / hash)
             self._prompts.add(hash)

@@ -208,6 +208,7 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         except BaseException:
             await space.close()
             raise
+        log.connection.patience = how.patience if how.joins else 0.0  # from here on an absence is waited out
     except BaseException:
         await log.close()
         raise

@@ -80,6 +80,10 @@ class RemoteTable(Struct, frozen=True):
     async def answer(self, id: str, answer: dict[str, Any]) -> bool:
         return await self._db.write(AnswerWorker(id, answer))
 
+    async def now(self) -> int:
+        """By the engine's clock, as of the last entry: what rows say of times is by no other."""
+        return await self._db.read(lambda db: db.execute("SELECT at FROM space").fetchone()[0])
+
     async def of_session(self, session: SessionId) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "session = ?", session))
 

@@ -76,6 +76,8 @@ async def _run(wanted: "Wanted") -> int:
     finally:
         with anyio.CancelScope(shield=True):
             await worker.close()
+    if worker.office.fault is not None and not status:
+        raise worker.office.fault
     return status[0] if status else 0
 
 
@@ -85,6 +87,7 @@ async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: 
         async with anyio.create_task_group() as group:
             async for number in signals:
                 if status:
+                    worker.office.leave_now()
                     scope.cancel()
                     return
                 status.append(_STATUS[number])

@@ -1,0 +1,125 @@
+"""Ways of agents on workers: a worker for one agent, one that must go now, hooks, branches of the team, and an agent
+that is spoken to when it has ended."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from long_form import long_form
+from program import bash, tool
+from remote_stage import LIMIT, Stage, away, ended, notices, until
+
+TEAM = [tool("TeamCreate", team_name="crew")]
+
+
+def mate(name: str) -> dict[str, Any]:
+    return away(name, name=name, team_name="crew")
+
+
+@pytest.mark.spec("Z3")
+def test_a_worker_for_one_agent_ends_after_it(stage: Stage) -> None:
+    """The second one waits for another worker."""
+    once = stage.worker("w1", "--once", lease="120")
+    main = [[away("far"), away("far")], ["waiting"], ["one"], ["two"]]
+    far = [[stage.mark("work", then="true")], ["done"]]
+    process = stage.start(stage.script(main=main, far=far))
+    assert once.process.wait(LIMIT) == 0, once.said
+    assert once.said.count(" comes") == 1 and once.said.count("has finished") == 1
+    second = stage.worker("w2")
+    ran = ended(process)
+    assert ran.rc == 0 and [told["status"] for told in notices(ran)] == ["completed"] * 2, ran.err
+    assert stage.lines() == ["work", "work"] and second.said.count(" comes") == 1
+
+
+@long_form
+@pytest.mark.spec("Z21", "Z19")
+def test_a_second_signal_means_now(stage: Stage) -> None:
+    """The running call is not waited for, its command is gone, and no lease is waited out."""
+    first = stage.worker("w1", lease="120")
+    pid = stage.root / "pid"
+    far = [[stage.mark("one", then=f"echo $$ > {pid}; {stage.gate('never')}")], [stage.mark("two")], ["both"]]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far))
+    until(lambda: stage.lines() == ["one"] and pid.exists(), "the call has not begun")
+    stage.worker("w2", lease="120")
+    first.process.send_signal(signal.SIGTERM)
+    until(lambda: {w["name"]: w["state"] for w in stage.listing("workers")}["w1"] == "draining", "it does not leave")
+    first.process.send_signal(signal.SIGTERM)
+    assert first.process.wait(25) == 143  # less than the 30 s that it lets calls end
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "two"], ran.err
+    assert "unknown" in Path(notices(ran)[0]["output_file"]).read_text()
+
+
+@long_form
+@pytest.mark.spec("Z15", "Z5")
+def test_task_hooks_of_the_lead_decide_what_a_teammate_on_a_worker_may_finish(stage: Stage) -> None:
+    stage.worker("w1")
+    seen, once = stage.root / "seen", stage.root / "once"
+    command = f"cat >> {seen}; [ -e {once} ] || {{ touch {once}; echo not-tested-yet >&2; exit 2; }}"
+    hook = [{"hooks": [{"type": "command", "command": command}]}]
+    done = tool("TaskUpdate", taskId="1", status="completed")
+    main = [TEAM, [tool("TaskCreate", subject="s", description="d")], [mate("ada")], ["waiting"], ["end"]]
+    ada = [[tool("TaskUpdate", taskId="1", owner="ada")], [done], [stage.mark("test")], [done], ["idle"]]
+    settings = json.dumps({"hooks": {"TaskCompleted": hook}})
+    flags = ("--dangerously-skip-permissions", "--settings", settings)
+    ran = ended(stage.start(stage.script(main=main, ada=ada), *flags))
+    assert ran.rc == 0 and stage.lines() == ["test"], ran.err
+    assert seen.read_text().count('"TaskCompleted"') == 2  # in the lead's process, each time
+    (task,) = [task for task in stage.listing("tasks", "--team", "crew") if task["id"] in (1, "1")]
+    assert task["status"] == "completed"
+
+
+@long_form
+@pytest.mark.spec("Z12", "Z13")
+def test_a_teammate_finds_the_branches_of_its_team(stage: Stage) -> None:
+    """As they were when its turn began; and both are branches where the lead is."""
+    stage.worker("w1")
+    stage.worker("w2")
+    main = [TEAM, [mate("ada")], ["waiting"], [mate("bob")], ["waiting"], ["end"]]
+    ada = [[bash("echo from-ada > made; git add made; git commit -qm made")], ["idle"]]
+    bob = [[bash(f"git show team/ada:made >> {stage.log}; echo from-bob > more")], ["idle"]]
+    ran = ended(stage.start(stage.script(main=main, ada=ada, bob=bob)))
+    assert ran.rc == 0 and stage.lines() == ["from-ada"], ran.err
+    assert stage.git("show", "worktree-ada:made") == "from-ada\n"
+    assert stage.git("show", "worktree-bob:more") == "from-bob\n"  # left uncommitted, and of its last turn
+
+
+@long_form
+@pytest.mark.spec("Z8", "Z21")
+def test_watchers_are_told_that_a_teammate_has_moved_and_the_model_is_not(stage: Stage) -> None:
+    first = stage.worker("w1", lease="120")
+    ada = [[stage.mark("one", then=stage.gate("go"))], [stage.mark("two")], ["idle"]]
+    process = stage.start(stage.script(main=[TEAM, [mate("ada")], ["waiting"], ["end"]], ada=ada))
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    stage.worker("w2", lease="120")
+    first.process.send_signal(signal.SIGTERM)
+    (stage.root / "go").touch()
+    assert first.process.wait(LIMIT) == 143
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "two"], ran.err
+    moved = [line for line in ran.lines if line.get("subtype") == "team_event" and line.get("kind") == "moved"]
+    assert len(moved) == 1 and "w2" in json.dumps(moved), moved
+    told = [line for line in ran.lines if line["type"] == "user" and "moved" in json.dumps(line["message"])]
+    assert not told
+
+
+@long_form
+@pytest.mark.spec("Z4", "Z13")
+def test_a_message_to_an_ended_remote_agent_resumes_it(stage: Stage) -> None:
+    """On whatever worker there is, with all that it knew and made."""
+    first = stage.worker("w1")
+    more = tool("SendMessage", to=r"{{re:taskId: (\w+)}}", message="and now?", summary="more")
+    main = [[away("far")], ["waiting"], [more], ["waiting again"], ["end"]]
+    far = [[bash("echo kept > made")], ["the first report"], [bash(f"cat made >> {stage.log}")], ["the second report"]]
+    process = stage.start(stage.script(main=main, far=far))
+    until(lambda: "has finished" in first.said, "it does not end")
+    stage.worker("w2")
+    first.process.send_signal(signal.SIGTERM)
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["kept"], (ran.err, first.said)
+    assert [told["status"] for told in notices(ran)] == ["completed"] * 2
+    assert "the second report" in json.dumps(notices(ran)[1]) + ran.out
