@@ -187,13 +187,14 @@ def _mapping(value: object) -> Json:
 
 def _field(name: str, spec: Json, required: Any) -> Json:
     kinds = {"boolean": "boolean", "number": "number", "integer": "integer"}
-    choices = spec.get("enum")
+    found = spec.get("enum")
+    choices = cast("list[object]", found) if isinstance(found, list) else None
     return {
         "name": name,
         "title": one_line(str(spec.get("title") or name)),
         "description": visible(str(spec.get("description") or "")),
-        "kind": "choice" if isinstance(choices, list) else kinds.get(str(spec.get("type")), "text"),
-        "values": choices if isinstance(choices, list) else [],
-        "texts": [one_line(str(choice)) for choice in choices] if isinstance(choices, list) else [],
+        "kind": "choice" if choices is not None else kinds.get(str(spec.get("type")), "text"),
+        "values": choices or [],
+        "texts": [one_line(str(choice)) for choice in choices or ()],
         "required": isinstance(required, list) and name in required,
     }
