@@ -121,7 +121,8 @@ def test_what_a_hook_of_the_lead_refuses_is_not_run_on_a_worker(stage: Stage) ->
     model = stage.script(main=[[away("far")], ["waiting"], ["end"]], far=[[stage.mark("work")], ["end"]])
     ran = ended(stage.start(model, "--dangerously-skip-permissions", "--settings", json.dumps(settings)))
     assert ran.rc == 0 and not stage.lines(), ran.err
-    assert "hook" in Path(notices(ran)[0]["output_file"]).read_text() and "has finished" in worker.said
+    assert "hook" in Path(notices(ran)[0]["output_file"]).read_text()
+    until(lambda: "has finished" in worker.said, "the worker does not say so")
 
 
 @pytest.mark.spec("Z26")
