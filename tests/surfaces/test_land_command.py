@@ -37,6 +37,16 @@ def test_a_branch_lands_and_the_check_is_remembered(program: Program, repo: Path
     assert program.run("land", "a").rc == 2
 
 
+def test_a_name_that_is_none_may_be_meant_as_a_branch(program: Program, repo: Path) -> None:
+    branch(repo, "parser", {"a.txt": "a"})
+    near = program.run("land", "parsr", "--check", "true")
+    assert near.rc == 2 and near.err.strip() == (
+        "teamwright: there is no branch or worktree parsr; did you mean parser?"
+    )
+    far = program.run("land", "nothing-like-it", "--check", "true")
+    assert far.rc == 2 and "`git branch` and `teamwright worktrees` list them" in far.err
+
+
 def test_without_a_check_nothing_lands(program: Program, repo: Path) -> None:
     branch(repo, "a", {"a.txt": "a"})
     refused = program.run("land", "a")

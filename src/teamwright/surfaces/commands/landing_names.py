@@ -1,16 +1,19 @@
 """What a name means for the landing queue: an entry of it, or a branch with its owner and task."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from teamwright.app.landing.queue import LandingPlace
 from teamwright.core.data.landing import LandDraft, LandEntry
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.host.git.run import commit_of, locate
+from teamwright.core.text import closest
+from teamwright.host.git.run import commit_of, git_text, locate
 from teamwright.runtime.landing.queueing import branch_at, task_of
 from teamwright.store.tables.tasks import TaskTable
-from teamwright.surfaces.reports.worktree_names import owner_of
+from teamwright.surfaces.reports.worktree_names import is_missing, owner_of
 from teamwright.surfaces.reports.worktrees import look_at
+from teamwright.tools.bounds import visible
 
 
 def find_named(entries: Sequence[LandEntry], name: str) -> LandEntry:
@@ -28,13 +31,24 @@ def _openness(entry: LandEntry) -> tuple[int, int]:
     return order.index(entry.state), -entry.id
 
 
+async def _no_branch(name: str, top: Path) -> UsageError:
+    """It could have been one as well."""
+    branches = (await git_text("for-each-ref", "--format=%(refname:short)", "refs/heads/", cwd=top)).split()
+    near = closest(name, branches)
+    hint = f"did you mean {near}?" if near else "`git branch` and `teamwright worktrees` list them"
+    return UsageError(visible(f"there is no branch or worktree {name}; {hint}"))
+
+
 async def draft_for(place: LandingPlace, name: str, *, target: str, priority: int) -> LandDraft:
     """An agent's worktree, or any branch. Raises UsageError where it is neither."""
     cwd = place.workspace.cwd
     where = await locate(cwd)
     if await commit_of(f"refs/heads/{name}", cwd=where.top) and not name.startswith("worktree-"):
         return LandDraft("", target, name, "", "", priority=priority)
-    found, houses = await look_at(cwd, name)
+    try:
+        found, houses = await look_at(cwd, name)
+    except UsageError as error:
+        raise (await _no_branch(name, where.top) if is_missing(error) else error) from None
     tree = found.worktree
     member = houses.members.get(tree.path)
     owner = AgentId(tree.owner) if tree.owner else None

@@ -8,6 +8,8 @@ from teamwright.host.git.worktree import FoundTree, Worktree
 from teamwright.store.tables.member_worktrees import Houses
 from teamwright.tools.bounds import visible
 
+_MISSING = "there is no worktree"
+
 
 def owner_of(entry: FoundTree, houses: Houses) -> str:
     """`ada@crew`, an agent's name, or the session; empty if nobody is known."""
@@ -35,7 +37,12 @@ def pick(name: str, found: Sequence[FoundTree], houses: Houses) -> FoundTree:
         raise UsageError(visible(f"{name} can mean several worktrees: {several}"))
     near = closest(flat(name), [e.worktree.name for e in found])
     hint = f"did you mean {near}?" if near else "`teamwright worktrees` lists them"
-    raise UsageError(visible(f"there is no worktree {flat(name)}; {hint}"))
+    raise UsageError(visible(f"{_MISSING} {flat(name)}; {hint}"))
+
+
+def is_missing(error: UsageError) -> bool:
+    """Not that several are meant?"""
+    return str(error).startswith(_MISSING)
 
 
 def _matching(name: str, found: Sequence[FoundTree], houses: Houses) -> list[FoundTree]:

@@ -40,7 +40,8 @@ def _synopsis(name: str, parser: ArgumentParser) -> Iterator[str]:
 
 def _positional(action: Action) -> str:
     word = "|".join(map(str, action.choices)) if action.choices else _value(action)
-    return f"[{_escaped(word)}]" if action.nargs in ("?", "*") else _escaped(word)
+    word = _escaped(f"{word} ..." if action.nargs in ("*", "+") and not word.endswith("...]") else word)
+    return f"[{word}]" if action.nargs in ("?", "*") else word
 
 
 def _summary(commands: Mapping[str, str]) -> Iterator[str]:
