@@ -30,12 +30,14 @@ torture: setup
 
 # What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
 # Then half a million command lines are judged, and those that are allowed run in a cage; twenty agents write for ten
-# minutes while a page looks on; and the wheel is tried on every Python that is here.
+# minutes while a page looks on; 10,000 agents play over 10 workers, of which some are killed; and the wheel is tried on
+# every Python that is here.
 long: setup
 	@.venv/bin/python tests/teeth/disk_faults.py $(EVERY)
 	@.venv/bin/python tests/teeth/shell_oracle.py --lines 500000
 	@TEAMWRIGHT_TEST_LONG=1 .venv/bin/python -m pytest -n 2 tests/teeth/test_shell_mutants.py
 	@.venv/bin/python -m pytest -n 2 tests/store --store=engine
+	@.venv/bin/python tests/teeth/remote_simulation.py
 	@.venv/bin/python tests/teeth/web_load.py
 	@scripts/pythons
 
