@@ -75,7 +75,8 @@ class View:
     space = "simulation"
 
     def __init__(self, engine: Engine, role: Role, name: str) -> None:
-        self._engine, self._role, self._name = engine, role, name
+        self._engine, self._name = engine, name
+        self._role: Role = role
         self.guard: Callable[[], Awaitable[bool]] | None = None
 
     async def append(self, entry: bytes, id: str) -> int:
@@ -222,6 +223,7 @@ class Simulation:
         self.ends: Counter[AgentId] = Counter()
 
     async def run(self, root: Path) -> dict[str, Any]:
+        found = dict[str, Any]()
         lead = await open_replica(root / "lead", View(self.engine, "lead", "ada"), lease=60)
         database = cast("Database", lead)
         with anyio.fail_after(LIMIT):
