@@ -31,8 +31,9 @@ torture: setup
 
 # What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
 # Then half a million command lines are judged, and those that are allowed run in a cage; twenty agents write for ten
-# minutes while a page looks on; and the wheel is tried on every Python that is here. What can fail between machines is
-# played, and tests of store, runtime and teams run on a replica of an engine.
+# minutes while a page looks on; 10,000 agents play over 10 workers, of which some are killed; and the wheel is tried on
+# every Python that is here. What can fail between machines is played, and tests of store, runtime and teams run on a
+# replica of an engine.
 ON_ENGINE := $(addprefix tests/walks/test_,$(addsuffix .py,absent_teammates background foreground messages teams \
 	$(addprefix team_,handshakes limits losses mail openings recovery reminders rounds signals tasks waking))) \
 	$(addprefix tests/runtime/test_,$(addsuffix .py,led_team led_team_mail person_talks))
@@ -43,6 +44,7 @@ long: setup
 	@TEAMWRIGHT_TEST_LONG=1 .venv/bin/python -m pytest tests/teeth/test_kill_engine.py tests/store/test_engine_disks.py \
 		tests/walks/test_remote_faults.py tests/walks/test_remote_ways.py
 	@.venv/bin/python -m pytest -n 2 --store=engine tests/store $(ON_ENGINE)
+	@.venv/bin/python tests/teeth/remote_simulation.py
 	@.venv/bin/python tests/teeth/web_load.py
 	@scripts/pythons
 

@@ -75,7 +75,7 @@ TABLES = (
     )
     """,
     "CREATE INDEX IF NOT EXISTS remotes_by_worker ON remotes (worker) WHERE state <> 'ended'",
-    "CREATE INDEX IF NOT EXISTS remotes_waiting ON remotes (n) WHERE state = 'waiting'",
+    "CREATE INDEX IF NOT EXISTS remotes_waiting ON remotes (needs, n) WHERE state = 'waiting'",
     # What workers ask the process that leads.
     """
     CREATE TABLE IF NOT EXISTS consults (

@@ -22,6 +22,16 @@ _IDLE = """
     )
 """
 _ASKS = "EXISTS (SELECT 1 FROM consults WHERE consults.agent = remotes.agent AND answer IS NULL)"
+# Each of what agents that wait need, once: a step of the index for each, however many wait.
+_KINDS = """
+    WITH RECURSIVE kinds (needs) AS (
+        SELECT min(needs) FROM remotes WHERE state = 'waiting'
+        UNION ALL
+        SELECT (SELECT min(needs) FROM remotes WHERE state = 'waiting' AND needs > kinds.needs) FROM kinds
+        WHERE kinds.needs NOT NULL
+    )
+    SELECT needs FROM kinds WHERE needs NOT NULL
+"""
 _encoder = msgspec.json.Encoder()
 _needs = msgspec.json.Decoder(Needs)
 
@@ -98,15 +108,41 @@ def is_idle(db: sqlite3.Connection, agent: AgentId) -> bool:
 
 
 def place_waiting(db: sqlite3.Connection, now: int) -> None:
-    """Give agents that wait to workers that have room, first come first served."""
-    waiting = select_remotes(db, "state = 'waiting'")
-    offers = read_offers(db) if waiting else []
-    for remote in waiting:
-        works = not is_idle(db, remote.agent)
-        if (offer := choose_worker(remote.needs, offers, works=works)) is not None:
-            offer.used += works
-            sql = "UPDATE remotes SET state = 'given', worker = ?, since = ? WHERE agent = ?"
-            db.execute(sql, (offer.process, now, remote.agent))
+    """Give agents that wait to workers that have room, first come first served.
+
+    Thousands may wait: only the first of those that need the same is looked at, until none of them finds room.
+    """
+    kinds = [needs for (needs,) in db.execute(_KINDS)]
+    offers = read_offers(db) if kinds else []
+    if not offers:
+        return
+    for remote in select_remotes(db, f"state = 'waiting' AND team <> '' AND {_IDLE}"):  # they need no slot
+        if (offer := choose_worker(remote.needs, offers, works=False)) is not None:
+            _give(db, remote.agent, offer, now)
+    heads = [head for needs in kinds if (head := _first_of(db, needs, offers)) is not None]
+    while heads:
+        _, agent, needs = heads.pop(heads.index(min(heads)))
+        if (offer := choose_worker(_needs.decode(needs), offers)) is not None:
+            offer.used += 1
+            _give(db, agent, offer, now)
+            if (head := _first_of(db, needs, offers)) is not None:
+                heads.append(head)
+
+
+def _first_of(db: sqlite3.Connection, needs: str, offers: list[Offer]) -> tuple[int, AgentId, str] | None:
+    """The first that waits and needs this, if somebody has room for it."""
+    if choose_worker(_needs.decode(needs), offers) is None:
+        return None
+    sql = f"""
+        SELECT n, agent, needs FROM remotes WHERE state = 'waiting' AND needs = ? AND NOT (team <> '' AND {_IDLE})
+        ORDER BY n LIMIT 1
+    """  # noqa: S608
+    return db.execute(sql, (needs,)).fetchone()
+
+
+def _give(db: sqlite3.Connection, agent: AgentId, offer: Offer, now: int) -> None:
+    sql = "UPDATE remotes SET state = 'given', worker = ?, since = ? WHERE agent = ?"
+    db.execute(sql, (offer.process, now, agent))
 
 
 def select_unclaimed(db: sqlite3.Connection, now: int) -> list[Remote]:
