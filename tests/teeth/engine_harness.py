@@ -24,7 +24,7 @@ from engine_kit import Server
 
 LIMIT = 180.0  # seconds until a team must have come to rest
 LEASE = 3.0  # seconds; the shortest there is
-FADES = LEASE + 3.0  # seconds after which a kill of a worker is known to all
+FADES = LEASE + 9.0  # seconds after which a kill of a worker is known to all
 LEADS, WORKERS = 2, 3
 ANOTHER = 0.4  # how likely a lead that was killed begins a further round
 MOST_LOSSES = 2  # of one agent at one place; a third would end it, by design

@@ -100,7 +100,7 @@ def _check_jobs(diaries: list[Diary], figures: Figures) -> None:
     away = [id for id, call in lead.calls.items() if call.name == "Agent" and call.args.get("isolation") == "remote"]
     for id in away:
         text, is_error = lead.results.get(id, ("", True))
-        found = re.search(r"taskId: (\w+)", text)
+        found = re.search(r"\b(a[0-9a-f]{16})\b", text)
         if not is_error and (found is None or told[found[1]] != 1):
             figures.faults.append(f"job {found and found[1]}: told {found and told[found[1]]} times: {text[:200]}")
 

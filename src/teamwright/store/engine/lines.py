@@ -121,7 +121,7 @@ class Lines:
 
     async def pull(self, agent: AgentId, path: Path, heard: Callable[[bytes], None] = lambda _: None) -> Place:
         """The whole transcript into a file, in place of whatever was there: only what is in the engine was ever
-        acknowledged. Nothing is written where there is none. It is never in memory as a whole; `heard` sees each part.
+        acknowledged. Where there is none, no file stays. It is never in memory as a whole; `heard` sees each part.
         """
         draft, place = self._scratch / f"pull-{os.urandom(8).hex()}", Place()
         try:
@@ -134,6 +134,8 @@ class Lines:
                 place = Place(sequence(found[-1]), place.lines + lines)
             if place.lines:
                 await anyio.to_thread.run_sync(_settle, draft, path)
+            else:  # lines of a process that was killed before any of them was sent: nobody was told of them
+                await anyio.Path(path).unlink(missing_ok=True)
         finally:
             await anyio.Path(draft).unlink(missing_ok=True)
         return place
