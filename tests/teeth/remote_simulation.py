@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -29,7 +29,7 @@ from teamwright.runtime.workers.office import Office, OfficeDeps
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.db.database import Database
 from teamwright.store.engine.opening import open_replica
-from teamwright.store.engine.port import Entry, Extent
+from teamwright.store.engine.port import Entry, Extent, Guard
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.touched import Touched
 from teamwright.store.tables.jobs import OWED, JobTable, NewAgent
@@ -77,7 +77,9 @@ class View:
     def __init__(self, engine: Engine, role: Role, name: str) -> None:
         self._engine, self._name = engine, name
         self._role: Role = role
-        self.guard: Callable[[], Awaitable[bool]] | None = None
+
+    def watch_over(self, guard: Guard) -> None:
+        """It is never lost."""
 
     async def append(self, entry: bytes, id: str) -> int:
         await anyio.sleep(0)
