@@ -51,6 +51,7 @@ def test_without_a_check_nothing_lands(program: Program, repo: Path) -> None:
     branch(repo, "a", {"a.txt": "a"})
     refused = program.run("land", "a")
     assert refused.rc == 2 and "No check is set" in refused.err and not (repo / "a.txt").exists()
+    assert "trusted" not in refused.err  # the directory has no settings
 
 
 @pytest.mark.spec("LQ11")

@@ -22,6 +22,7 @@ from teamwright.core.data.event import (
     Streamed,
     TeamChanged,
     ToolEnded,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
     Warned,
@@ -170,6 +171,12 @@ def test_a_call_is_one_step_with_one_end(feed: Feed, end: tuple[Event, ...], sta
     assert feed.view.agents[MAIN].doing == "Bash make test"
     feed(*end)
     assert step.status == status and not feed.view.folds[MAIN].steps
+
+
+def test_the_time_of_a_step_begins_when_it_was_allowed(feed: Feed) -> None:
+    feed(replied(call(command="make")), ToolStarted(CallId("c1")), ToolEnded(CallId("c1"), (Text("fine"),)))
+    (step,) = feed.items
+    assert isinstance(step, Step) and step.at < step.begun < step.ended
 
 
 def test_changed_arguments_are_the_ones_shown(feed: Feed) -> None:

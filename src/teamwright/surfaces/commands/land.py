@@ -15,6 +15,7 @@ from teamwright.app.landing.queue import LandingPlace, landing_here, with_choice
 from teamwright.app.options import Options
 from teamwright.core.data.landing import LandEntry, LandId
 from teamwright.core.errors import ToolError, UsageError
+from teamwright.library.trust.decision import what_would_run
 from teamwright.runtime.landing.runner import BusyError
 from teamwright.runtime.landing.service import NO_CHECK
 from teamwright.store.db.database import Database
@@ -208,9 +209,9 @@ def _choose(place: LandingPlace, asked: _Asked) -> None:
     if place.landing.choices.check is not None:
         return
     if asked.as_json or not sys.stdin.isatty():
-        untrusted = (
-            "" if place.workspace.trusted else " The settings of this directory are not read: it is not trusted."
-        )
+        workspace = place.workspace
+        unread = not workspace.trusted and what_would_run(workspace.project, workspace.own_files).settings
+        untrusted = " The settings of this directory are not read: it is not trusted." if unread else ""
         raise UsageError(NO_CHECK + untrusted)
     check = _ask()
     remember_check(place.workspace, check)

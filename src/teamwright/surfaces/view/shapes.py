@@ -47,6 +47,7 @@ class Step(Struct, eq=False):
     agent: AgentId | None = None  # the agent that this call started
     n: int = 0
     at: int = 0
+    begun: int = 0  # once it was allowed; 0 where it is not told
     ended: int = 0
     patch: tuple[Hunk, ...] = ()  # what it changed in its file
     answers: tuple[tuple[str, str], ...] = ()  # questions to the person, and what they answered

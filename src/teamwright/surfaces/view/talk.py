@@ -18,6 +18,7 @@ from teamwright.core.data.event import (
     Streamed,
     ToolEnded,
     ToolProgressed,
+    ToolStarted,
     TurnEnded,
 )
 from teamwright.core.data.message import (
@@ -85,6 +86,10 @@ class TalkFold:
                 if (step := self.steps.get(event.call_id)) is None:
                     return False
                 step.progress = event.text[-MOST_RESULT:]
+            case ToolStarted():
+                if (step := self.steps.get(event.call_id)) is None:
+                    return False
+                step.begun = at
             case ToolEnded():
                 self._tool_ended(event, at)
             case Denied():

@@ -80,7 +80,7 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
     if _changes(step) and step.status == "ok":
         parts.append(count_lines(step.patch) or count(rows_of(step.tool, step.args)))
     parts += _used(agent)
-    took = (step.ended or now) - step.at
+    took = (step.ended or now) - (step.begun or step.at)  # a person's answer is not its time
     if step.at and took >= 1_000:
         parts.append(duration(took))
     return " · ".join(filter(None, parts))

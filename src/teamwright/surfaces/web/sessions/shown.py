@@ -59,6 +59,7 @@ def _step(step: Step) -> Json:
         "status": step.status,
         "asked": step.asked,
         "change": count_lines(step.patch),
+        "begun": step.begun,
         "ended": step.ended,
     }
     if step.agent:

@@ -113,7 +113,7 @@ function thought(talk, item, opened) {
 const SIGNS = { ok: ["✓", "done"], error: ["✗", "failed"], denied: ["⊘", "denied"], running: ["…", "running"] };
 function step(talk, item, opened) {
   const [sign, word] = item.asked ? ["?", "waits for an answer"] : SIGNS[item.status] || SIGNS.running;
-  const lasted = item.ended ? item.ended - item.at : item.status === "running" && !talk.at ? state.clock - item.at : 0;
+  const lasted = item.ended ? item.ended - (item.begun || item.at) : item.status === "running" && !talk.at ? state.clock - (item.begun || item.at) : 0;
   const took = lasted < 100 ? "" : span(lasted);
   return [h(`button.step.s-${item.asked ? "asked" : item.status}`, { type: "button", "aria-expanded": opened ? "true" : "false", onclick: () => toggle(talk, item) },
     h("span.sign", { role: "img", "aria-label": word }, sign), h("span.tool", null, item.tool), h("span.title", null, item.title),
