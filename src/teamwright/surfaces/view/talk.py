@@ -82,14 +82,8 @@ class TalkFold:
                 self.talk.items += [item for item in items if not self._is_told(item)]
             case Replied():
                 self._replied(event, n, at)
-            case ToolProgressed():
-                if (step := self.steps.get(event.call_id)) is None:
-                    return False
-                step.progress = event.text[-MOST_RESULT:]
-            case ToolStarted():
-                if (step := self.steps.get(event.call_id)) is None:
-                    return False
-                step.begun = at
+            case ToolStarted() | ToolProgressed():
+                return self._tool_runs(event, at)
             case ToolEnded():
                 self._tool_ended(event, at)
             case Denied():
@@ -202,6 +196,15 @@ class TalkFold:
             self.talk.items.append(step)
 
     # --- calls
+
+    def _tool_runs(self, event: ToolStarted | ToolProgressed, at: int) -> bool:
+        if (step := self.steps.get(event.call_id)) is None:
+            return False
+        if isinstance(event, ToolStarted):
+            step.begun = at
+        else:
+            step.progress = event.text[-MOST_RESULT:]
+        return True
 
     def _tool_ended(self, event: ToolEnded, at: int) -> None:
         step = self.steps.pop(event.call_id, None)
