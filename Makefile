@@ -8,10 +8,8 @@ demo:
 	@sh scripts/setup run
 	@.venv/bin/teamwright demo
 
-# One more than there are processors: tests wait for programs, and a third of the time nobody works.
-WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 test: setup
-	@.venv/bin/python -m pytest -n $(WORKERS)
+	@.venv/bin/python -m pytest -n 2
 
 check: setup
 	@.venv/bin/ruff format --check .
