@@ -9,7 +9,7 @@ demo:
 	@.venv/bin/teamwright demo
 
 test: setup
-	@.venv/bin/python -m pytest -n 2
+	@.venv/bin/python -m pytest -n 3
 
 check: setup
 	@.venv/bin/ruff format --check .

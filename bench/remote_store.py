@@ -20,13 +20,14 @@ from teamwright.store.acts.processes import RegisterProcess
 from teamwright.store.acts.sessions import MarkDelivered, RegisterAgent, RegisterSession
 from teamwright.store.acts.teams import CreateTeam
 from teamwright.store.db.database import open_database
-from teamwright.store.engine.address import read_address
-from teamwright.store.engine.connection import Connection, accepted, connect
 from teamwright.store.engine.entry import ApplyEntries, encode_entry
-from teamwright.store.engine.nats import open_log
+from teamwright.store.engine.opening import relax
 from teamwright.store.engine.port import Entry
 from teamwright.store.engine.space import Joining, Space, open_space
 from teamwright.store.engine.tables import Prepare, read_cursor
+from teamwright.store.engine.wire.address import read_address
+from teamwright.store.engine.wire.connection import Connection, accepted, connect
+from teamwright.store.engine.wire.nats import open_log
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import MailLimits, Stored
 from teamwright.store.tables.processes import ProcessTable
@@ -125,8 +126,8 @@ async def applying(root: Path) -> list[float]:
     entries = [Entry(k, START + k * 10_000, "lead", "ada", encode_entry(P, k, some)) for k, some in enumerate(acts, 1)]
     took, step = list[float](), 1000 // GROUP
     database = await open_database(root / "applying.db")
+    await database.read(relax)
     await database.write(Prepare())
-    await database.read(lambda db: db.execute("PRAGMA synchronous = NORMAL").fetchall())
     await database.write(ApplyEntries(entries[:1]))
     for first in range(1, len(entries), step):
         began = time.process_time()

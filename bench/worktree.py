@@ -8,7 +8,7 @@ import anyio
 from rows import Row, ms
 from session import Rig
 
-from teamwright.host.git.worktree import close, make
+from teamwright.host.git.worktrees.worktree import close, make
 
 FILES, ROUNDS = 2000, 5
 

@@ -17,12 +17,12 @@ import anyio
 from journal import all_rows
 from teamwright.core.policies.authority import Role
 from teamwright.store.db.database import Database
-from teamwright.store.engine.address import Address, read_address
-from teamwright.store.engine.nats import NatsLog, open_log
-from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.tables import read_cursor
+from teamwright.store.engine.wire.address import Address, read_address
+from teamwright.store.engine.wire.nats import NatsLog, open_log
+from teamwright.store.engine.wire.objects import NatsObjects
 
 _LIMIT = 20.0  # seconds
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from program import Program, Ran, bash, tool
-from teamwright.store.engine.address import Address
+from teamwright.store.engine.wire.address import Address
 
 LIMIT = 90.0  # seconds
 LEASE = "4"

@@ -41,17 +41,25 @@ class Machines:
     async def known(self, project: str) -> list[Parcel]:
         return [parcel for parcel in self.parcels if parcel.project == project]
 
-    async def depart(self, cwd: Path | None = None, *, code_mb: int = 512) -> Journey:
+    async def depart(self, cwd: Path | None = None, *, code_mb: int = 512, fetch: str = "") -> Journey:
         scratch = self.top / "scratch"
-        journey = await depart(cwd or self.repo, self.known, self.objects, code_mb=code_mb, scratch=scratch)
+        journey = await depart(
+            cwd or self.repo, self.known, self.objects, code_mb=code_mb, scratch=scratch, fetch=fetch
+        )
         self.parcels += journey.parcels
         return journey
 
     async def room(
-        self, journey: Journey, worker: str = "w1", name: str = "far", saved: list[SavedTree] | None = None
+        self,
+        journey: Journey,
+        worker: str = "w1",
+        name: str = "far",
+        saved: list[SavedTree] | None = None,
+        allowed: tuple[str, ...] = (),
     ) -> Room:
-        site = Site(self.top / worker, self.known, self.objects)
-        origin = Origin(f"a-{name}", name, journey.project, journey.base, Author("Ada", "ada@localhost"))
+        site = Site(self.top / worker, self.known, self.objects, allowed)
+        author = Author("Ada", "ada@localhost")
+        origin = Origin(f"a-{name}", name, journey.project, journey.base, author, journey.upstream)
         return await open_room(site, origin, saved or [])
 
     async def start(self, name: str = "far", worker: str = "w1") -> Room:

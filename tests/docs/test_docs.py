@@ -60,6 +60,8 @@ COMMANDS = (
     "engine",
     "completion",
     "help",
+    "worker",
+    "workers",
 )
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

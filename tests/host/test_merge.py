@@ -8,10 +8,10 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.git.guard import trust_repository
-from teamwright.host.git.listing import view
-from teamwright.host.git.merge import Merged, Preview, merge, preview_merge
 from teamwright.host.git.run import Ran
-from teamwright.host.git.worktree import FoundTree, Worktree, find_one, make, release
+from teamwright.host.git.worktrees.listing import view
+from teamwright.host.git.worktrees.merge import Merged, Preview, merge, preview_merge
+from teamwright.host.git.worktrees.worktree import FoundTree, Worktree, find_one, make, release
 from worktree_kit import change, git, new_repo, save
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.git.guard import trust_repository
-from teamwright.host.git.worktree import KeptTree, check_name, close, find, make, release, state
+from teamwright.host.git.worktrees.worktree import KeptTree, check_name, close, find, make, release, state
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 

@@ -10,14 +10,14 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.worktree import FoundTree, KeptTree, Worktree, close, find, make, remove, state
+from teamwright.host.git.worktrees.worktree import FoundTree, KeptTree, Worktree, close, find, make, remove, state
 from worktree_kit import git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 MAKE_OR_CLOSE = """
 import sys, anyio
 from pathlib import Path
 from teamwright.core.crashpoint import arm
-from teamwright.host.git.worktree import close, make
+from teamwright.host.git.worktrees.worktree import close, make
 
 async def main():
     repo, what, point = sys.argv[1:]
@@ -175,7 +175,7 @@ FULL = """
 import resource, sys, anyio
 from pathlib import Path
 from teamwright.core.errors import ToolError
-from teamwright.host.git.worktree import make
+from teamwright.host.git.worktrees.worktree import make
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

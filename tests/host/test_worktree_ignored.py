@@ -6,8 +6,8 @@ import pytest
 
 from teamwright.core.errors import ToolError
 from teamwright.host.files.read_write import write_whole
-from teamwright.host.git.ignored import MOST_BYTES
-from teamwright.host.git.worktree import Worktree, check_name, close, find_one, make, remove, state
+from teamwright.host.git.worktrees.ignored import MOST_BYTES
+from teamwright.host.git.worktrees.worktree import Worktree, check_name, close, find_one, make, remove, state
 from worktree_kit import git, known, new_repo, save
 
 TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"

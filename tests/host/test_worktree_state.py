@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.worktree import close, find, make, remove, state
+from teamwright.host.git.worktrees.worktree import close, find, make, remove, state
 from worktree_kit import branches, change, git, kept_refs, known, new_repo, nothing_left, save, untouched
 
 

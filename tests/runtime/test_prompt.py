@@ -6,7 +6,7 @@ import pytest
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition, role_of
 from teamwright.core.permissions.consent import Mode
-from teamwright.host.git.record import Worktree
+from teamwright.host.git.worktrees.record import Worktree
 from teamwright.runtime.agents.prompt import (
     PLACE,
     Surroundings,

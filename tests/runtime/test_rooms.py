@@ -7,7 +7,7 @@ import pytest
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
-from teamwright.host.git.worktree import find
+from teamwright.host.git.worktrees.worktree import find
 from teamwright.runtime.worktrees import Worktrees
 from worktree_kit import known, new_repo, nothing_left
 

@@ -76,7 +76,7 @@ async def crew(tmp_path: Path) -> AsyncIterator[Crew]:
 def test_most_acts_are_a_leads() -> None:
     leads = {name for name, kind in ACTS.items() if not issubclass(kind, Delegable)}
     assert leads == {
-        *("sessions.register", "sessions.delete", "agents.register"),
+        *("sessions.register", "sessions.delete", "sessions.remove", "sessions.purged", "agents.register"),
         *("schedules.add", "schedules.remove", "schedules.move", "schedules.fire"),
         *("teams.create", "teams.delete", "teams.delete_left", "teams.clear", "teams.take_over"),
         *("members.add", "members.place", "mail.told", "mail.tell_of_rounds"),

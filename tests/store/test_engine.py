@@ -24,11 +24,11 @@ from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.acts.hosts import JoinHost
 from teamwright.store.acts.sessions import WithdrawLetter
 from teamwright.store.acts.tasks import ReserveTask
-from teamwright.store.engine.address import Address, read_address, read_named
-from teamwright.store.engine.entry import encode_entry
-from teamwright.store.engine.nats import open_log
+from teamwright.store.engine.entry import FORMAT, encode_entry
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.tables import read_cursor
+from teamwright.store.engine.wire.address import Address, read_address, read_named
+from teamwright.store.engine.wire.nats import open_log
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 
@@ -286,8 +286,8 @@ async def test_a_worker_gets_no_further_than_its_rights(tmp_path: Path, space: A
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b'{"p":"p1","k":1,"v":2,"acts":[]}', "has format 2; this version of teamwright knows 1"),
-        (b'{"p":"p1","k":1,"v":1,"acts":[["moon.land",{}]]}', "knows no act 'moon.land'"),
+        (b'{"p":"p1","k":1,"v":%d,"acts":[]}' % (FORMAT + 1), f"has format {FORMAT + 1}; this version"),
+        (b'{"p":"p1","k":1,"v":%d,"acts":[["moon.land",{}]]}' % FORMAT, "knows no act 'moon.land'"),
         (b"nonsense", "of the log cannot be read"),
     ],
 )
@@ -309,7 +309,7 @@ async def test_a_space_of_another_format_is_not_joined(space: Address) -> None:
     about = {"teamwright.format": "7", "teamwright.space": log.space}
     await log.connection.api("STREAM.UPDATE", log._stream, log._config() | {"metadata": about})
     await log.close()
-    with pytest.raises(EngineError, match="has format 7; this version of teamwright knows 1"):
+    with pytest.raises(EngineError, match=f"has format 7; this version of teamwright knows {FORMAT}"):
         await open_log(space, "lead", "ada")
 
 

@@ -62,10 +62,10 @@ import resource, sys
 import anyio
 from pathlib import Path
 from teamwright.core.ids import AgentId
-from teamwright.store.engine.address import read_address
-from teamwright.store.engine.lines import Lines, Place
-from teamwright.store.engine.nats import open_log
-from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.wire.address import read_address
+from teamwright.store.engine.wire.lines import Lines, Place
+from teamwright.store.engine.wire.nats import open_log
+from teamwright.store.engine.wire.objects import NatsObjects
 
 ROWS, SIZE, EACH = map(int, sys.argv[3:])
 

@@ -1,4 +1,4 @@
-"""Snapshots for newcomers, and a replica that finds that the engine, or it itself, is not what it was."""
+"""Snapshots for newcomers, and a replica that finds that the engine, or it itself, is not what it was, or is away."""
 
 import contextlib
 import shutil
@@ -16,13 +16,14 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
 from teamwright.store.acts.hosts import Beat, JoinHost
 from teamwright.store.acts.tasks import ReserveTask
-from teamwright.store.engine.address import Address
 from teamwright.store.engine.entry import encode_entry
 from teamwright.store.engine.known import check_known
-from teamwright.store.engine.objects import NatsObjects
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.snapshot import EVERY, adopt, put_snapshot, take_snapshot
 from teamwright.store.engine.tables import Cursor, read_cursor, read_hosts
+from teamwright.store.engine.wire.address import Address
+from teamwright.store.engine.wire.nats import open_log
+from teamwright.store.engine.wire.objects import NatsObjects
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 
@@ -201,3 +202,16 @@ async def test_a_snapshot_of_another_version_is_not_used(tmp_path: Path, space: 
         assert not await adopt(a.replica._db, other)
         with pytest.raises(StoreError):
             await a.replica.write(ReserveTask("x" * 9_000_000))
+
+
+@pytest.mark.spec("Z2", "Z22")
+async def test_whoever_leaves_while_the_engine_is_away_leaves_quietly(own_server: Server) -> None:
+    """With something that was to be sent: a worker ended with a traceback in place of its sentence."""
+    log = await open_log(own_server.new_space(), "lead", "ada", patience=1)
+    own_server.kill()
+    client = log.connection.client
+    with anyio.fail_after(20):
+        while not client.is_reconnecting:
+            await anyio.sleep(0.01)
+    await client.publish("anything", b"queued")
+    await log.close()

@@ -20,11 +20,11 @@ from teamwright.store.acts.processes import ClaimAgent, RegisterProcess
 from teamwright.store.acts.sessions import RegisterAgent, RegisterSession
 from teamwright.store.acts.tasks import ReserveTask
 from teamwright.store.db.database import Database, open_database
-from teamwright.store.engine.address import Address
 from teamwright.store.engine.entry import Applied, ApplyEntries, encode_entry
 from teamwright.store.engine.opening import read_lease
 from teamwright.store.engine.port import Entry
 from teamwright.store.engine.tables import Prepare, read_hosts
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.rows.processes import Lease, Process
 from teamwright.store.tables.state import StateStore
@@ -167,7 +167,7 @@ import sys, anyio
 from pathlib import Path
 from engine_kit import open_host, seq_of
 from teamwright.core.errors import StoreError
-from teamwright.store.engine.address import read_address
+from teamwright.store.engine.wire.address import read_address
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 

@@ -9,17 +9,17 @@ import anyio
 import pytest
 
 from engine_kit import Engines, Server
-from teamwright.core.data.event import AgentStarted, Reminded, Rendered
+from teamwright.core.data.event import AgentStarted, Reminded, Rendered, ToolStarted
 from teamwright.core.data.message import user
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
-from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.engine.address import Address
-from teamwright.store.engine.lines import Lines, Place
-from teamwright.store.engine.nats import open_log
-from teamwright.store.engine.objects import NatsObjects
+from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.store.engine.port import MOST_BYTES, EngineError
 from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.engine.wire.address import Address
+from teamwright.store.engine.wire.lines import Lines, Place
+from teamwright.store.engine.wire.nats import open_log
+from teamwright.store.engine.wire.objects import NatsObjects
 from teamwright.store.files import prompts
 from teamwright.store.files.paths import SessionFiles
 
@@ -162,6 +162,19 @@ async def test_a_transcript_goes_on_on_another_machine(tmp_path: Path, space: Ad
         assert here.transcript.read_bytes() == there.transcript.read_bytes()
         for opened in (transcript, other):
             opened.close()
+
+
+@pytest.mark.spec("Z8")
+async def test_that_a_call_has_begun_is_in_the_engine_before_its_effects(tmp_path: Path, space: Address) -> None:
+    files = SessionFiles(tmp_path / "a" / f"{S}.jsonl")
+    async with open_lines(tmp_path, space) as lines:
+        transcript = SharedTranscripts(lines, A).create(files.transcript)
+        transcript.append(AgentStarted(S, "/", "1"), 1)
+        transcript.append(ToolStarted(CallId("c1")), 2)
+        assert transcript.started is not None
+        await transcript.started()
+        assert (await lines.pull(MAIN, tmp_path / "copy")).lines == 2
+        transcript.close()
 
 
 async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: Address) -> None:

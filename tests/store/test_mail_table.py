@@ -1,6 +1,8 @@
 """Mail in the store: durable, once, bounded, and what became of each message."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt, Said, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import LEAD_NAME, Mail, Member, Moved, Refused
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.store.db.database import open_database
+from teamwright.store.db.schema import STEPS
+from teamwright.store.db.schema_volleys import VOLLEYS
 from teamwright.store.tables.mail_insert import MailLimits, Stored
 
 pytestmark = pytest.mark.anyio
@@ -243,6 +248,34 @@ async def test_answers_in_a_row_are_counted_until_one_of_the_two_works(house: Ho
     assert [await volley(bob, ada), await volley(eve, ada)] == [1, 2]
     await house.mail.post_mail(house.note(ada, bob, control=True))
     assert await volley(ada, bob) == 2
+
+
+@pytest.mark.spec("X11")
+async def test_letters_that_cross_are_answers_too(house: House) -> None:
+    """Both write before they have read the other: each one's answers count, or two could talk twice as long."""
+    ada, bob = [await house.join(name) for name in ("ada", "bob")]
+    counted = list[int]()
+    for _ in range(3):
+        notes = [house.note(ada, bob), house.note(bob, ada)]
+        for note in notes:
+            found = await house.mail.post_mail(note)
+            assert isinstance(found, Stored)
+            counted.append(found.volley)
+        await house.state.delivered([note.letter.id for note in notes])
+    assert counted == [1, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.spec("X11")
+async def test_an_older_store_keeps_who_has_read_whom(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    await (await open_database(path, STEPS[: STEPS.index(VOLLEYS)])).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        rows = [(1, 2, 1, 7), (1, 3, 3, 8), (2, 3, 0, 9)]  # the third: who of the two was read last
+        db.executemany("INSERT INTO volleys (a, b, heard, many) VALUES (?, ?, ?, ?)", rows)
+    await (await open_database(path)).close()
+    with closing(sqlite3.connect(path)) as db:
+        found = db.execute("SELECT a, b, heard_a, heard_b, many FROM volleys").fetchall()
+    assert found == [(1, 2, 0, 1, 7), (1, 3, 1, 0, 8), (2, 3, 0, 0, 9)]
 
 
 @pytest.mark.spec("X4")

@@ -144,9 +144,9 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}},
         "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
         "land": {"check": "make", "checkSeconds": 5, "target": "trunk", "method": "rebase", "ahead": 2},
-        "sandbox": {"hooks": "all", "servers": "none", "caches": False},
+        "sandbox": {"hooks": "all", "servers": "none", "caches": False}, "windows": {"m": 8192},
         "webSearch": {"provider": "searxng", "url": "http://x", "keyEnv": "K", "model": "m", "results": 5},
-        "engine": {"url": "nats://h", "ca": "/c", "patienceSeconds": 5}, "windows": {"m": 8192},
+        "engine": {"url": "nats://h", "creds": "/k", "fetchFrom": ["/srv/"], "ca": "/c", "patienceSeconds": 5},
     }  # fmt: skip
     house.write(house.state / "settings.json", {"teamwright": block, "worktree": {"symlinkDirectories": [".venv"]}})
     settings = house.load()

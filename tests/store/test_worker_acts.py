@@ -21,7 +21,7 @@ from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.core.policies.placing import MOST_LOSSES, Needs
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.acts.remotes import BeginRemote, ClaimRemote, EndRemote, OfferSlots, StartRemote
-from teamwright.store.engine.address import Address
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.tables.jobs import JobTable, NewAgent
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.remotes import Remote, RemoteTable
@@ -170,6 +170,19 @@ async def test_three_losses_at_the_same_place_are_the_end(stage: Stage) -> None:
                 await stage.until(agent, "waiting" if n < MOST_LOSSES - 1 else "ended")
     row = (await JobTable(stage.lead.database).all(SESSION))[0]
     assert row.status == "failed" and "3 times at the same place" in row.result.error
+
+
+@pytest.mark.spec("Z8")
+async def test_a_worker_that_ends_before_it_claims_an_agent_counts_for_nothing(stage: Stage) -> None:
+    """A machine may be dead for a while before anybody knows, and is given agents until then."""
+    found = list[Remote]()
+    with suppress(ExceptionGroup):  # it cannot even say that it leaves
+        async with AsyncExitStack() as stack:
+            worker = await stage.worker(stack, "w1", lease=3, patience=1)
+            await worker.log.close()
+            agent = await stage.launch()
+            found += [await stage.until(agent, "given"), await stage.until(agent, "waiting")]
+    assert [row.worker for row in found] == [worker.replica.process, None] and found[1].losses == 0
 
 
 @pytest.mark.spec("Z7", "Z1")

@@ -21,10 +21,10 @@ from teamwright.core.errors import NotAllowed
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.acts.act import Act
 from teamwright.store.acts.sessions import PostLetter, RegisterAgent, RegisterSession
-from teamwright.store.engine.address import Address, read_named
-from teamwright.store.engine.connection import Connection, connect
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.space import Joining, open_space
+from teamwright.store.engine.wire.address import Address, read_named
+from teamwright.store.engine.wire.connection import Connection, connect
 
 _LIMIT = 60.0
 
@@ -234,6 +234,18 @@ def test_a_further_identity_is_taken_up_by_the_running_server(program: Program, 
     ):
         ran = program.run("engine", "add", *words, str(engine))
         assert ran.rc == 2 and said in ran.err
+
+
+@pytest.mark.spec("Z31")
+def test_a_worker_removes_no_session(program: Program, engine: Path):
+    limit = time.monotonic() + _LIMIT
+    while (ran := program.prompt(["hi"], "--engine", f"@{engine}/lead.url")).rc and time.monotonic() < limit:
+        continue
+    session = ran.result["session_id"]
+    ran = program.run("sessions", "delete", session, "--engine", f"@{engine}/worker.url")
+    assert ran.rc == 1 and "no right" in ran.err, ran.err
+    ran = program.run("sessions", "delete", session, "--engine", f"@{engine}/lead.url")
+    assert ran.rc == 0, ran.err
 
 
 # --- encryption

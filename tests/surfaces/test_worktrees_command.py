@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from program import Program, bash, tool
-from teamwright.host.git.worktree import make
+from teamwright.host.git.worktrees.worktree import make
 from worktree_kit import change, git, kept_refs, new_repo, nothing_left, save
 
 

@@ -23,12 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_kit import Server
 
 LIMIT = 180.0  # seconds until a team must have come to rest
-LEASE = 3.0  # seconds; the shortest there is
+LEASE = float(os.environ.get("TEAMWRIGHT_LEASE_SECONDS", "3"))  # the shortest there is; a busy machine needs more
 FADES = LEASE + 9.0  # seconds after which a kill of a worker is known to all
 LEADS, WORKERS = 2, 3
 ANOTHER = 0.4  # how likely a lead that was killed begins a further round
 MOST_LOSSES = 2  # of one agent at one place; a third would end it, by design
 AWAY = ("cannot be reached", "does not answer", "took nothing")  # in words of whoever finds no engine
+EXISTS = "already exists: resume it with --resume"  # in words of whoever would begin a session that there is
 GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@localhost")
 
 
@@ -85,6 +86,7 @@ class EngineCrew:
         self.marks = self.root / "marks"
         self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         self.figures, self.round, self.shots = Figures(), 0, list[float]()
+        self.exists = False  # the session: a lead that was killed before its first request may have made it
         self.by_victim = {"worker": 0, "lead": 0, "server": 0}
         self.stops = 0
         env = {
@@ -121,7 +123,7 @@ class EngineCrew:
         done = self.lead.status == 0 or self.dice.random() < ANOTHER
         self.lead, self.round = machine, self.round + done
         prompt = f"CREW:{LEAD} ROUND:{self.round} MARKS:{self.marks}"
-        begun = self._rows("SELECT count(*) FROM sessions") != [(0,)] and self.asked() > 0
+        begun = self.exists or (self._rows("SELECT count(*) FROM sessions") != [(0,)] and self.asked() > 0)
         which = ("--resume", self.session) if begun else ("--session-id", self.session)
         self.figures.resumes += begun
         machine.start(
@@ -235,6 +237,9 @@ class EngineCrew:
     def _judge(self, machine: Machine, fine: tuple[int, ...]) -> None:
         words, recent = machine.words(), time.monotonic() - self.down < LIMIT
         if machine.status in fine or (machine.status == 1 and recent and any(word in words for word in AWAY)):
+            return
+        if machine.status == 2 and EXISTS in words and not self.exists:
+            self.exists = True  # from now on it must be possible to resume it
             return
         self._failed(f"{machine.name} ended with {machine.status}: {words}")
 

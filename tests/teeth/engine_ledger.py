@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_kit import Host, caught_up, open_host
 from journal import all_rows
 from teamwright.store.db.statements import fetch_all
-from teamwright.store.engine.address import Address
-from teamwright.store.engine.lines import Lines
-from teamwright.store.engine.objects import NatsObjects
+from teamwright.store.engine.wire.address import Address
+from teamwright.store.engine.wire.lines import Lines
+from teamwright.store.engine.wire.objects import NatsObjects
 
 MARK = re.compile(r"MARK:[\w-]+:[\d.]+")
 NOTICE = re.compile(r"<task-notification>.*?<task-id>(\w+)</task-id>", re.DOTALL)

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import anyio
 
@@ -28,7 +28,7 @@ from teamwright.runtime.workers.hosted import Hosted
 from teamwright.runtime.workers.office import Office, OfficeDeps
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.db.database import Database
-from teamwright.store.engine.opening import open_replica
+from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.port import Entry, Extent, Guard
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.touched import Touched
@@ -38,7 +38,7 @@ from teamwright.store.tables.remotes import BeginRemote, OfferSlots, Remote, Rem
 from teamwright.store.tables.state import StateStore
 
 SESSION = SessionId("11111111-1111-4111-8111-111111111111")
-TURNS, SLOTS, LEASE = 3, 50, 3.0
+TURNS, SLOTS = 3, 50
 LIMIT = 1800.0  # seconds
 
 
@@ -130,7 +130,7 @@ class Agent:
         self.began = True
         done = {line for line in lines if line.startswith("turn")}
         for n in range(len(done), TURNS):
-            at = len(lines)
+            at += 1  # what it has written itself: if another has gone on meanwhile, the next line is refused
             await worker.play_turn()
             worker.engine.add_line(agent, f"turn {n} {worker.name}", at)
         StateStore(worker.database).delivered_soon([LetterId(f"l-{agent}")])
@@ -158,9 +158,16 @@ class Doom:
         self.is_near, self.victim = False, cast("SimulatedWorker | None", None)
 
 
+class Offers(NamedTuple):
+    """What a worker brings: slots, and the seconds for which it may be silent."""
+
+    slots: int = SLOTS
+    lease: float = LEASE
+
+
 class SimulatedWorker:
-    def __init__(self, engine: Engine, name: str, ends: Counter[AgentId], slots: int, doom: Doom) -> None:
-        self.engine, self.name, self.ends, self._slots, self._doom = engine, name, ends, slots, doom
+    def __init__(self, engine: Engine, name: str, ends: Counter[AgentId], offers: Offers, doom: Doom) -> None:
+        self.engine, self.name, self.ends, self._offers, self._doom = engine, name, ends, offers, doom
         self.replica: Replica
         self.office: Office
         self._scope, self.ready, self.gone = anyio.CancelScope(), anyio.Event(), anyio.Event()
@@ -171,12 +178,13 @@ class SimulatedWorker:
 
     async def run(self, root: Path) -> None:
         """Until it is killed: then it says nothing more, to nobody."""
-        self.replica = await open_replica(root / self.name, View(self.engine, "worker", self.name), lease=LEASE)
+        view = View(self.engine, "worker", self.name)
+        self.replica = await open_replica(root / self.name, view, lease=self._offers.lease)
         with self._scope:
             async with anyio.create_task_group() as group:
                 await group.start(self.replica.run)
                 process = await ProcessTable(self.database, root / self.name / "run").register(SessionId(""))
-                offer = OfferSlots(self.name, self._slots, (), ("script",))
+                offer = OfferSlots(self.name, self._offers.slots, (), ("script",))
 
                 async def opened(remote: Remote) -> Hosted:
                     return cast("Hosted", Agent(remote, self))
@@ -218,9 +226,9 @@ async def _drop(replica: Replica) -> None:
 
 
 class Simulation:
-    def __init__(self, agents: int, workers: int, kills: int, slots: int = SLOTS) -> None:
+    def __init__(self, agents: int, workers: int, kills: int, offers: Offers = Offers()) -> None:  # noqa: B008
         self.agents, self.kills, self.engine = agents, kills, Engine()
-        self._many, self._slots, self._names, self._doom = workers, slots, itertools.count(1), Doom()
+        self._many, self._offers, self._names, self._doom = workers, offers, itertools.count(1), Doom()
         self.workers: list[SimulatedWorker] = []
         self.ends: Counter[AgentId] = Counter()
 
@@ -246,7 +254,7 @@ class Simulation:
         return found
 
     async def _hire(self, group: Any, root: Path) -> None:
-        worker = SimulatedWorker(self.engine, f"w{next(self._names)}", self.ends, self._slots, self._doom)
+        worker = SimulatedWorker(self.engine, f"w{next(self._names)}", self.ends, self._offers, self._doom)
         self.workers.append(worker)
         group.start_soon(worker.run, root)
         await worker.ready.wait()

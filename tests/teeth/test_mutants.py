@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engine_mutants import ENGINE_MUTANTS
 from sandbox_mutants import SANDBOX_MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,28 +129,10 @@ MUTANTS = [
         "test_a_late_process_completes_nothing_for_an_agent_that_has_claimed_again_elsewhere",
     ),
     (
-        "store/tables/rows/agents.py",
-        "_encoder.encode(letter), at))",
-        "_encoder.encode(letter), __import__('time').time_ns()))",
-        "store/test_acts.py::test_each_act_has_the_same_outcome_in_an_empty_store",
-    ),
-    (
         "store/acts/act.py",
         "            return lease.process == process\n",
         "            return True\n",
         "store/test_authority.py::test_whoever_has_lost_the_lease_has_lost_the_right",
-    ),
-    (
-        "store/engine/entry.py",
-        "if before is not None and body.k <= before[0]:",
-        "if False:",
-        "store/test_engine.py::test_an_entry_that_is_published_again_is_skipped_for_ever",
-    ),
-    (
-        "store/engine/entry.py",
-        "ctx = Context(stamp.now, ",
-        "ctx = Context(__import__('time').time_ns(), ",
-        "store/test_engine.py::test_of_many_machines_one_gets_each_task",
     ),
     (
         "store/acts/processes.py",
@@ -163,6 +146,7 @@ MUTANTS = [
         "        if True:\n            return await",
         "store/test_group_commit.py::test_a_cancelled_runner_still_runs_what_the_others_wait_for",
     ),
+    *ENGINE_MUTANTS,
 ]
 
 

@@ -12,7 +12,7 @@ from crew import ID, after, agent, bash, crew, ended_calls, marking, results
 from teamwright.core.data.event import ToolEnded
 from teamwright.core.data.message import Request
 from teamwright.core.permissions.consent import Allow, Decision, Question
-from teamwright.host.git.worktree import find, make
+from teamwright.host.git.worktrees.worktree import find, make
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 from worktree_kit import branches, git, kept_refs, known, new_repo, nothing_left, save, untouched

@@ -14,8 +14,8 @@ from teamwright.app import open_session
 from teamwright.core.errors import SessionBusy, UsageError
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
-from teamwright.store.engine.address import Address
 from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.wire.address import Address
 
 pytestmark = pytest.mark.anyio
 
@@ -99,6 +99,20 @@ async def test_there_are_never_two(tmp_path: Path, space: Address) -> None:
         assert "hello" in texts(copy.model) and copy.session.id != session.id
     walk = await there.walk(["hello", "yes"], ["now?"], engine=str(space), origin=Origin(resume=session.id))
     assert "hello" in texts(walk.model)
+
+
+@pytest.mark.spec("Z16")
+async def test_an_id_that_a_session_of_another_machine_has_is_taken(tmp_path: Path, space: Address) -> None:
+    here, there = machine(tmp_path, "a"), machine(tmp_path, "b")
+    origin = Origin(id="11111111-1111-4111-8111-111111111111")
+    session = await open_session(here.options(["hello", "again"], engine=str(space), origin=origin))
+    async with session:
+        await session.ask("hi")
+        with pytest.raises(UsageError, match=f"session {session.id} already exists"):
+            await open_session(there.options(["no"], engine=str(space), origin=origin))
+        assert (await session.ask("and now?")).text == "again"
+    with pytest.raises(UsageError, match="already exists"):  # also when it has ended: nothing is begun over it
+        await open_session(machine(tmp_path, "c").options(["no"], engine=str(space), origin=origin))
 
 
 KILLED = """

@@ -16,7 +16,7 @@ from teamwright.core.data.conversation.fork import PLACEHOLDER, TAG, directive, 
 from teamwright.core.data.event import AgentEnded, AgentStarted, ModeChanged, Source
 from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
 from teamwright.core.data.op import Say
-from teamwright.host.git.record import Worktree
+from teamwright.host.git.worktrees.record import Worktree
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.worktrees import worktree_words

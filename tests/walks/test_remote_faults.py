@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,15 +50,20 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def living(home: Path) -> int:
-    """Processes that run agents, as this machine knows."""
+def number(home: Path, sql: str) -> int:
+    """As this machine knows it."""
     for path in home.glob("engines/*/state.db"):
         with (
             contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db,
             contextlib.suppress(sqlite3.Error),
         ):
-            return db.execute("SELECT count(*) FROM processes").fetchone()[0]
+            return db.execute(sql).fetchone()[0]
     return 0
+
+
+def living(home: Path) -> int:
+    """Processes that run agents."""
+    return number(home, "SELECT count(*) FROM processes")
 
 
 def at_gate(stage: Stage) -> list[object]:
@@ -99,7 +104,8 @@ def test_a_worker_that_comes_back_too_late_finds_out_and_takes_other_work(
         other.process.send_signal(signal.SIGTERM)
         assert other.process.wait(LIMIT) == 143
         again = ended(own.start(model, script="again"))
-        assert again.rc == 0 and own.lines() == ["one", "two", "three"] and "has finished" in late.said, late.said
+        assert again.rc == 0 and own.lines() == ["one", "two", "three"], again.err
+        until(lambda: "has finished" in late.said, f"it did not finish: {late.said}")
 
 
 @long_form
@@ -246,8 +252,9 @@ def test_a_worker_whose_disk_is_full_says_so_and_another_one_goes_on(stage: Stag
 def test_a_worker_of_another_format_is_refused_with_both_numbers(stage: Stage) -> None:
     code = (
         "import anyio, sys\n"
-        "from teamwright.store.engine import entry, nats\n"
-        "from teamwright.store.engine.address import read_address\n"
+        "from teamwright.store.engine import entry\n"
+        "from teamwright.store.engine.wire import nats\n"
+        "from teamwright.store.engine.wire.address import read_address\n"
         f"nats.FORMAT = {FORMAT + 1}\n"
         "async def main():\n"
         "    log = await nats.open_log(read_address(sys.argv[1]), 'lead', 'ada')\n"
@@ -259,3 +266,29 @@ def test_a_worker_of_another_format_is_refused_with_both_numbers(stage: Stage) -
     ran = subprocess.run(argv, env=stage.program.env, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode == 1 and len(ran.stderr.strip().splitlines()) == 1, ran.stderr
     assert f"format {FORMAT + 1}" in ran.stderr and f"knows {FORMAT}" in ran.stderr
+
+
+@long_form
+@pytest.mark.spec("Z8")
+def test_an_agent_whose_workers_end_three_times_at_one_place_has_failed(stage: Stage) -> None:
+    """Three losses in a row that are not at one place are nothing: it got further in between."""
+    main, hangs = [[away("far")], ["waiting"], ["end"]], {"text": "never", "delay": 600}
+    process = stage.start(stage.script(main=main, far=[hangs]))
+    home = stage.program.state
+    asked = "SELECT count(*) FROM ledger JOIN agents ON agents.n = ledger.agent WHERE agents.parent IS NOT NULL"
+
+    def lose(life: int, done: Callable[[], bool] = lambda: True) -> None:
+        worker = stage.worker(f"w{life}", lease="3")
+        until(lambda: number(home, asked) == life and done(), f"life {life}: {worker.said}")
+        worker.kill()
+
+    for life in (1, 2, 3):  # the third is the second at its place: the first has left the beginning of a transcript
+        lose(life)
+    stage.script(main=main, far=[[stage.mark("one", then=stage.gate("never"))], hangs])
+    lose(4, lambda: stage.lines() == ["one"] and number(home, "SELECT losses FROM remotes") == 0)
+    for life in (5, 6, 7, 8):  # the first of these has left the result of that call: unknown
+        lose(life)
+    ran = ended(process)
+    (told,) = notices(ran)
+    assert told["status"] == "failed" and "3 times at the same place" in told["summary"], told
+    assert stage.lines() == ["one"]

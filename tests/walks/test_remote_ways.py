@@ -2,6 +2,7 @@
 that is spoken to when it has ended."""
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,42 @@ def test_a_message_to_an_ended_remote_agent_resumes_it(stage: Stage) -> None:
     assert ran.rc == 0 and stage.lines() == ["kept"], (ran.err, first.said)
     assert [told["status"] for told in notices(ran)] == ["completed"] * 2
     assert "the second report" in json.dumps(notices(ran)[1]) + ran.out
+
+
+@pytest.mark.spec("E7", "K6", "Z1")
+def test_a_teammate_in_a_process_of_its_own_that_is_killed_is_missed_at_once(stage: Stage) -> None:
+    """The kernel knows that it is dead, whatever the engine has heard of it: its lease is longer than this test."""
+    stage.program.env["TEAMWRIGHT_LEASE_SECONDS"] = "300"
+    held = tool("TaskUpdate", taskId="1", owner="ada", status="in_progress")
+    ada = [[held], [stage.mark("one", then=stage.gate("never"))]]
+    local = tool("Agent", description="work", prompt="SCRIPT:ada", name="ada", team_name="crew")
+    main = [TEAM, [tool("TaskCreate", subject="job", description="a job")], [local], ["waiting"], ["I know"]]
+    lead = stage.start(stage.script(main=main, ada=ada), "--dangerously-skip-permissions", "--teammate-mode", "local")
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    found = Path(f"/proc/{lead.pid}/task/{lead.pid}/children").read_text().split()
+    for pid in found:
+        os.kill(int(pid), signal.SIGKILL)
+    until(lambda: stage.listing("tasks", "--team", "crew")[0]["status"] == "pending", "its task is not free")
+    lead.send_signal(signal.SIGINT)
+    assert "its process has ended" in ended(lead).out
+
+
+@pytest.mark.spec("Z28")
+def test_a_worker_fetches_the_code_from_a_remote_that_its_person_allows(stage: Stage) -> None:
+    """Nothing of the repository goes through the engine."""
+    up = stage.root / "up.git"
+    stage.git("clone", "-q", "--bare", ".", str(up))
+    stage.git("remote", "add", "origin", str(up))
+    stage.git("fetch", "-q", "origin")
+    home = stage.root / "w1" / ".teamwright"
+    home.mkdir(parents=True)
+    (home / "settings.json").write_text(json.dumps({"teamwright": {"engine": {"fetchFrom": [f"{stage.root}/"]}}}))
+    stage.worker("w1")
+    big = {"big": {"description": "big", "prompt": "work", "isolation": "remote", "remote": {"fetch": "origin"}}}
+    main = [[away("far", subagent_type="big")], ["waiting"], ["end"]]
+    far = [[bash("cat file > copy")], ["done"]]
+    model = stage.script(main=main, far=far)
+    ran = ended(stage.start(model, "--dangerously-skip-permissions", "--agents", json.dumps(big)))
+    assert ran.rc == 0 and [told["status"] for told in notices(ran)] == ["completed"], ran.err
+    branch = next(line.strip() for line in stage.git("branch", "--list", "worktree-*").splitlines())
+    assert stage.git("show", f"{branch}:copy") == "hello\n"

@@ -113,6 +113,23 @@ async def test_a_reply_that_leaves_room_begins_the_count_anew(walker: Walker) ->
     assert end.text == "end" and sum(is_summary(r) for r in model.requests) == 10
 
 
+@pytest.mark.spec("I1", "I8")
+async def test_a_summary_that_would_fill_the_window_itself_loses_its_middle(walker: Walker) -> None:
+    """Each reply fills half of the window, and each summary would fill it whole."""
+
+    def step(request: Request) -> Any:
+        if is_summary(request):
+            return "how it begins " + "s" * 60_000 + " how it ends"
+        return long(25_000) if len(model.requests) < 12 else "end"
+
+    model = ScriptedModel(step)
+    async with crew(walker, model, **BARE, settings=_windows(13_000)) as walk:
+        end = await walk.play()
+    assert end.text == "end" and sum(is_summary(r) for r in model.requests) > 3
+    text = walk.of(Compacted)[0].messages[0].text
+    assert "how it begins" in text and "how it ends" in text and "characters left out" in text and len(text) < 20_000
+
+
 @pytest.mark.spec("I8")
 async def test_summaries_that_fail_count_too(walker: Walker) -> None:
     def step(request: Request) -> Any:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from collections.abc import Mapping
 from functools import partial
 
 import anyio
@@ -14,8 +15,9 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.text import shown
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.db.statements import fetch_all
-from teamwright.store.engine.address import Address, read_named
 from teamwright.store.engine.tables import Host, read_hosts
+from teamwright.store.engine.wire.address import Address, read_named
+from teamwright.store.files.paths import find_transcript
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.teams import TeamTable
 
@@ -35,9 +37,15 @@ _LOOK = 0.1  # seconds
 
 def address_of(options: Options, workspace: Workspace) -> Address:
     """By the flag, the process's own environment, or the person's settings: a project never chooses one."""
-    own, env = workspace.own.engine, options.env
-    named = options.engine or env.get("TEAMWRIGHT_ENGINE") or own.url or ""
-    return read_named(named, workspace.cwd, env.get("TEAMWRIGHT_ENGINE_CA") or own.ca or "")
+    named = options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url or ""
+    return read_own(named, options.env, workspace)
+
+
+def read_own(named: str, env: Mapping[str, str], workspace: Workspace) -> Address:
+    """With the certificates and credentials that the person has for it."""
+    own = workspace.own.engine
+    authority = env.get("TEAMWRIGHT_ENGINE_CA") or own.ca or ""
+    return read_named(named, workspace.cwd, authority, env.get("TEAMWRIGHT_ENGINE_CREDS") or own.creds or "")
 
 
 async def open_session_space(options: Options, workspace: Workspace) -> Space:
@@ -46,6 +54,8 @@ async def open_session_space(options: Options, workspace: Workspace) -> Space:
     how = Joining(lease=read_lease(options.env), patience=own.patience_seconds)
     space = await open_space(address, workspace.home.root, how)
     try:
+        if options.origin.id is not None:
+            await _fetch_namesake(space, SessionId(options.origin.id.lower()))
         for session in await _wanted(space, options.origin, str(workspace.cwd)):
             if not options.origin.fork:
                 await claim_main(space, session)
@@ -72,6 +82,13 @@ async def _wanted(space: Space, origin: Origin, cwd: str) -> list[SessionId]:
         named = origin.resume.lower()
         return [SessionId(id) for id, _ in rows if id.startswith(named)][:1]
     return [SessionId(id) for id, at in rows if at == cwd][:1]
+
+
+async def _fetch_namesake(space: Space, session: SessionId) -> None:
+    """A session of another machine with the id that a new one is to have: it is found by its file, like one of here."""
+    if find_transcript(space.home, session) is None:
+        for (cwd,) in await space.replica.read(fetch_all("SELECT cwd FROM sessions WHERE id = ?", (session,))):
+            await space.fetch(AgentId(session), files_in(space.home, session, cwd))
 
 
 async def _fetch(space: Space, session: SessionId) -> None:

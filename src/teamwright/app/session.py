@@ -211,7 +211,7 @@ async def _go_back(services: Services, main: Agent, cwd: Path) -> None:
 
 
 async def _name_left_worktrees(services: Services, project: Path) -> None:
-    from teamwright.host.git.record import left_behind  # noqa: PLC0415
+    from teamwright.host.git.worktrees.record import left_behind  # noqa: PLC0415
 
     left = await left_behind(project)
     if not left:

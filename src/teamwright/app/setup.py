@@ -22,7 +22,7 @@ from teamwright.store.tables.state import StateStore
 if TYPE_CHECKING:
     from teamwright.app.sandbox import SandboxSetup
     from teamwright.store.engine.space import Space
-    from teamwright.telemetry.settings import Wanted
+    from teamwright.telemetry.settings import TelemetryOptions
 
 
 _TELEMETRY = re.compile(r"OTEL_|.*_ENABLE_TELEMETRY$", re.DOTALL)
@@ -39,7 +39,7 @@ class Setup(Struct, frozen=True):
     registry: AgentRegistry
     notes: list[str]  # for the person
     sandbox: "SandboxSetup | None" = None  # None: it is off
-    telemetry: "Wanted | None" = None  # None: it is off
+    telemetry: "TelemetryOptions | None" = None  # None: it is off
 
 
 def read_setup(options: Options) -> Setup:
@@ -66,7 +66,7 @@ def read_setup(options: Options) -> Setup:
     return Setup(options, workspace, rules, models, written, registry, notes, sandbox, telemetry)
 
 
-def _read_telemetry(options: Options, workspace: Workspace, notes: list[str]) -> "Wanted | None":
+def _read_telemetry(options: Options, workspace: Workspace, notes: list[str]) -> "TelemetryOptions | None":
     """Where nobody speaks of it, nothing of it is imported."""
     from teamwright.app.telemetry import read_telemetry  # noqa: PLC0415
 

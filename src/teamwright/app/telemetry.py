@@ -15,12 +15,12 @@ from teamwright.store.settings.schema import Settings
 from teamwright.store.tables.mail import count_unread
 from teamwright.store.tables.state import now_ms
 from teamwright.telemetry.facts.ids import read_traceparent
-from teamwright.telemetry.settings import CALLER, Wanted, is_ours, read_wanted
+from teamwright.telemetry.settings import CALLER, TelemetryOptions, is_ours, read_wanted
 
 if TYPE_CHECKING:
     from teamwright.app.services import Services
     from teamwright.telemetry.live import Telemetry
-    from teamwright.telemetry.signals.figures import Figures
+    from teamwright.telemetry.signals.figures import SessionFigures
     from teamwright.telemetry.signals.shapes import Measure
 
 MISSING = "telemetry is switched on, but its packages are not installed: `pip install 'teamwright[otel]'`"
@@ -36,7 +36,7 @@ def telemetry_env(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
     return found
 
 
-def read_telemetry(options: Options, workspace: Workspace) -> tuple[Wanted | None, list[str]]:
+def read_telemetry(options: Options, workspace: Workspace) -> tuple[TelemetryOptions | None, list[str]]:
     """What is wanted, if anything, and what the person should know about it."""
     settings = workspace.settings
     wanted = read_wanted(telemetry_env(options.env, settings), secrets_of(options.env))
@@ -74,14 +74,14 @@ def caller_trace(options: Options) -> str:
     return said if read_traceparent(said) is not None else ""
 
 
-def open_telemetry(services: "Services", wanted: Wanted) -> "Telemetry":
+def open_telemetry(services: "Services", wanted: TelemetryOptions) -> "Telemetry":
     from teamwright.telemetry.live import Telemetry, WatchedProcess  # noqa: PLC0415  # nothing of it where it is off
 
     def warn(words: str) -> None:
         services.log(words)
         services.tell(services.main, Warned(words))
 
-    def gauges(figures: "Figures") -> Sequence["Measure"]:
+    def gauges(figures: "SessionFigures") -> Sequence["Measure"]:
         return _gauges(services, telemetry, figures)
 
     ground = WatchedProcess(
@@ -100,7 +100,7 @@ def open_telemetry(services: "Services", wanted: Wanted) -> "Telemetry":
     return telemetry
 
 
-def _gauges(services: "Services", telemetry: "Telemetry", figures: "Figures") -> list["Measure"]:
+def _gauges(services: "Services", telemetry: "Telemetry", figures: "SessionFigures") -> list["Measure"]:
     """Looked at in the thread that sends, each time that it does."""
     from teamwright.telemetry.signals import names  # noqa: PLC0415
 

@@ -99,7 +99,8 @@ def open_workspace(options: Options) -> Workspace:
     )
     missing = [d for d in settings.permissions.additional_directories if not d.is_dir()]
     notes = [f"the settings name {d} as a working directory, but there is no such directory" for d in missing]
-    if not trusted:
+    some = any(os.path.lexists(project / name) for name in trust.PLACES)
+    if not trusted and (some or changed or own.trusted_directories):
         notes += _untrusted_notes(project, own, changed, own_files)
     env = {**options.env, **settings.env}
     if settings.layers:
@@ -111,8 +112,6 @@ def open_workspace(options: Options) -> Workspace:
 def _untrusted_notes(
     project: Path, own: Settings, changed: "tuple[TrustChange, ...]", own_files: tuple[str, ...]
 ) -> Iterator[str]:
-    if not (changed or own.trusted_directories or any(os.path.lexists(project / name) for name in trust.PLACES)):
-        return
     if entry := trust.only_linked(project, own.trusted_directories):
         yield (
             f"teamwright.trustedDirectories: {shown(str(entry))} is, or leads through, a link, so it trusts nothing. "

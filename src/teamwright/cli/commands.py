@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "watch a team of agents fix a small demo repository; needs no key",
     "agents": "list agent types and their sources",
-    "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them",
+    "sessions": "list sessions; `sessions delete ID ...` or `--older-than DAYS` removes them, also in an engine",
     "import": "import sessions of another program: `claude`, with `--list`, SESSION or `--all`",
     "teams": "list teams and their members; `teams delete NAME` removes one whose lead is gone",
     "inbox": "list a team's messages in order, with the status of each",
@@ -200,8 +200,12 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     from teamwright.surfaces.commands import listings as commands
 
     if found.action == "delete":
+        if found.engine and (found.older_than is not None or not found.ids):
+            parser.error("delete with --engine takes the ids of sessions")
         if found.engine:
-            parser.error("delete works on the sessions of this machine: leave --engine out")
+            from teamwright.surfaces.commands.engine.removal import remove_sessions
+
+            return remove_sessions(found.engine, found.ids)
         return commands.delete_sessions(found.ids, older_than=found.older_than)
     everywhere = _look_through(found.engine) or found.all
     return commands.show_sessions(everywhere=everywhere, as_json=found.json)

@@ -1,8 +1,9 @@
 """Ports of the core: the protocols that other packages implement."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -84,13 +85,12 @@ class Tool(Protocol):
         ...
 
 
-@runtime_checkable
-class Indirect(Protocol):
-    """A tool through which others are called."""
+class Indirect(ABC):
+    """A tool through which others are called. Not a protocol: every call of every reply is compared with it."""
 
+    @abstractmethod
     def real(self, call: ToolCall) -> ToolCall:
         """The call that is meant; the same one if it means no tool."""
-        ...
 
 
 class Inbox(Protocol):

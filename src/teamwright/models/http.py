@@ -75,12 +75,11 @@ class StreamListener(Protocol):
 class _Silence:
     """Counts from the last thing that a server said. Comments and blank lines say nothing; pings are heard for a while.
 
-    It begins once the request is sent: connecting and sending have limits of their own.
+    It begins with the body: connecting has a limit of its own, and a server that stops reading is silent too.
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.scope = seconds, anyio.CancelScope()
-        self._last = anyio.current_time()
+        self.seconds, self.scope, self._last = seconds, anyio.CancelScope(), 0.0
 
     def broken(self) -> None:
         self._last = anyio.current_time()
@@ -125,8 +124,8 @@ class _Body(aiohttp.Payload):
         await self.write(writer)
 
     async def _send(self, writer: AbstractStreamWriter, pieces: Sequence[Bytes]) -> None:
-        with anyio.fail_after(self._silence.seconds):  # a server that stops reading is silent too
-            await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        self._silence.broken()
+        await writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
 class HttpClient:

@@ -78,15 +78,16 @@ class Providers(Struct, eq=False):
 
     async def prepare(self, provider: str, *, fresh: bool = False) -> bool:
         """Before a request: fetch the key where a source gives it. False: no source does."""
-        if not self._is_given_keys(provider) or self.key_source is None:
+        if self.key_source is None or not self._is_given_keys(provider):
             return False
         key = await self.key_source(fresh=fresh)
         self._share(provider).headers.update({"x-api-key": key, "Authorization": f"Bearer {key}"})
         return True
 
     def _is_given_keys(self, provider: str) -> bool:
-        own = self._secret("ANTHROPIC_AUTH_TOKEN") or self._secret("ANTHROPIC_API_KEY")
-        return self.key_source is not None and provider == "anthropic" and provider not in self.named and not own
+        if self.key_source is None or provider != "anthropic" or provider in self.named:
+            return False
+        return not (self._secret("ANTHROPIC_AUTH_TOKEN") or self._secret("ANTHROPIC_API_KEY"))
 
     def address(self, provider: str) -> tuple[str, int] | None:
         """Host and port of its server; None: it has none."""

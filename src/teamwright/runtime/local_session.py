@@ -22,6 +22,7 @@ from teamwright.core.policies.compaction import size
 from teamwright.runtime.agents.spec import RenderedPrompt
 from teamwright.runtime.bus import Cursor, Watch
 from teamwright.runtime.port import (
+    END,
     ContextUse,
     Crew,
     Live,
@@ -40,6 +41,7 @@ from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
+    from teamwright.runtime.replay import PageReader, Past
     from teamwright.runtime.rewind.service import Rewinding
     from teamwright.runtime.teams.roster import Roster
     from teamwright.store.tables.mail import MailEntry
@@ -57,6 +59,7 @@ class LocalSession:
     def __init__(self, session: Session, home: Home) -> None:
         self._session, self.home, self._bus = session, home, session.services.bus
         self._brought = session.brought
+        self._pages: PageReader | None = None
         self.id: SessionId = session.id
         self.main: AgentId = session.main.id
         self.cwd: Path = session.cwd
@@ -183,14 +186,15 @@ class LocalSession:
 
     # --- what was, is and comes
 
-    async def begin(self) -> tuple[list[Record], Live]:
+    async def begin(self, newest: int = END) -> tuple["Past", Live]:
         cursor, now, live = await self.join()
         from teamwright.runtime.replay import read_all  # noqa: PLC0415
 
-        was, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor)
+        past, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor, newest)
         for agent in elsewhere:
-            was += [record for record in await self.past(agent) if record.n <= cursor[agent]]
-        return [*was, *now], live
+            past.records += [record for record in await self.past(agent) if record.n <= cursor[agent]]
+        past.records += now
+        return past, live
 
     def snapshot(self) -> SessionView:
         return self._session.snapshot()
@@ -233,13 +237,15 @@ class LocalSession:
         questions = self._session.questions
         return records + [Record(q.agent, 0, questions.asked[q.id], Asked(q)) for q in questions.waiting]
 
-    async def past(self, agent: AgentId) -> list[Record]:
-        return await to_thread.run_sync(self._read, agent, abandon_on_cancel=True)
+    async def past(self, agent: AgentId, before: int = END, newest: int = END) -> list[Record]:
+        return await to_thread.run_sync(self._read, agent, before, newest, abandon_on_cancel=True)
 
-    def _read(self, agent: AgentId) -> list[Record]:
-        from teamwright.runtime.replay import read_agent  # noqa: PLC0415
+    def _read(self, agent: AgentId, before: int, newest: int) -> list[Record]:
+        if self._pages is None:
+            from teamwright.runtime.replay import PageReader  # noqa: PLC0415
 
-        found = read_agent(self.home, self.id, agent)
+            self._pages = PageReader(self.home, self.id)
+        found = self._pages.read(agent, before, newest)
         if found is None:  # a teammate's may lie with another session
             with suppress(StoreError):
                 return list(self._session.past(agent))

@@ -19,6 +19,9 @@ from teamwright.store.tables.mail import MailEntry
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
+    from teamwright.runtime.replay import Past
+
+END = 1 << 60  # after the last line of any transcript
 
 
 class SessionView(Struct, frozen=True):
@@ -153,12 +156,12 @@ class SessionPort(Protocol):
         """Of a teammate, or of its kind of agent."""
         ...
 
-    async def begin(self) -> tuple[list[Record], Live]:
-        """All that was, as records, and what comes. Once."""
+    async def begin(self, newest: int = END) -> tuple["Past", Live]:
+        """What was, and what comes. Once. So many lines of each transcript at least come as records."""
         ...
 
-    async def past(self, agent: AgentId) -> list[Record]:
-        """One agent's whole transcript."""
+    async def past(self, agent: AgentId, before: int = END, newest: int = END) -> list[Record]:
+        """One agent's transcript: about so many lines before one, or more."""
         ...
 
     async def submit(self, op: Op) -> None:

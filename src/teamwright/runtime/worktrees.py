@@ -21,9 +21,9 @@ from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
-from teamwright.host.git.record import PLACE
 from teamwright.host.git.run import commit_of, count_commits
-from teamwright.host.git.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
+from teamwright.host.git.worktrees.record import PLACE
+from teamwright.host.git.worktrees.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
 from teamwright.osfiles.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed

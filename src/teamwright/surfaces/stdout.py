@@ -19,15 +19,17 @@ class Sink(Protocol):
 class Out(Struct, eq=False):
     _fd: int
     _one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
+    _waits: "select.poll | None" = None  # made with the first line
 
     async def write(self, data: bytes) -> None:
         """Raises BrokenPipeError when nobody reads any more."""
-        waits = select.poll()
-        waits.register(self._fd, select.POLLOUT | select.POLLERR | select.POLLHUP)
+        if self._waits is None:
+            self._waits = select.poll()
+            self._waits.register(self._fd, select.POLLOUT | select.POLLERR | select.POLLHUP)
         async with self._one_at_a_time:
             rest = memoryview(data)
             while rest:
-                if not waits.poll(0):
-                    await anyio.to_thread.run_sync(waits.poll, 1000)
+                if not self._waits.poll(0):
+                    await anyio.to_thread.run_sync(self._waits.poll, 1000)
                     continue
                 rest = rest[os.write(self._fd, rest[:_CHUNK]) :]

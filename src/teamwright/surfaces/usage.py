@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright sessions --all", "of all directories"),
         ("teamwright sessions delete 3f2a", "by the beginning of its id"),
         ("teamwright sessions delete --older-than 30", "days since the last use"),
+        ("teamwright sessions delete 3f2a --engine @lead.url", "one that is in an engine"),
     ),
     "import": (
         ("teamwright import claude --list", "sessions of this directory"),

@@ -13,9 +13,9 @@ from teamwright.telemetry.facts.fold import Fold
 from teamwright.telemetry.facts.ids import traceparent
 from teamwright.telemetry.facts.shapes import AgentDied, Fact, Price, TaskChanged
 from teamwright.telemetry.sending.channel import Channel
-from teamwright.telemetry.settings import CALLER, Wanted
+from teamwright.telemetry.settings import CALLER, TelemetryOptions
 from teamwright.telemetry.signals.events import Events
-from teamwright.telemetry.signals.figures import Figures
+from teamwright.telemetry.signals.figures import SessionFigures
 from teamwright.telemetry.signals.shapes import LogEvent, Measure, Span
 from teamwright.telemetry.signals.spans import Address, spans_of
 
@@ -28,13 +28,13 @@ class WatchedProcess(Struct, frozen=True, kw_only=True):
     """What telemetry knows of the process that it watches."""
 
     session: SessionId
-    wanted: Wanted
+    wanted: TelemetryOptions
     env: Mapping[str, str]  # of the program that started this one
     reread: Reread
     price: Price
     now: Callable[[], int]
     warn: Callable[[str], None]  # one line for the person
-    gauges: Callable[[Figures], Sequence[Measure]]
+    gauges: Callable[[SessionFigures], Sequence[Measure]]
     address: Address | None = None
 
 
@@ -43,7 +43,7 @@ class Telemetry:
         wanted = ground.wanted
         self._ground, self._content = ground, wanted.content
         self._fold = Fold(self._tell, ground.price, self._look_elsewhere)
-        self._figures = Figures(ground.session, compat=wanted.compat)
+        self._figures = SessionFigures(ground.session, compat=wanted.compat)
         self._events = Events(ground.session, wanted.content, compat=wanted.compat)
         self._caller = {name: ground.env[name] for name in CALLER[1:] if ground.env.get(name)}
         self._spans = self._open_spans() if wanted.traces != "none" else None

@@ -36,7 +36,7 @@ class Content(Struct, frozen=True):
         return start if len(start) <= LONG and len(text) <= LONG + _LONGEST_KEY else f"{start[: LONG - 1]}…"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class TelemetryOptions(Struct, frozen=True, kw_only=True):
     """As it was asked for; times in seconds."""
 
     env: Mapping[str, str]  # of the SDK: its own variables, without those of a project
@@ -58,7 +58,7 @@ def is_ours(name: str) -> bool:
     return name in SWITCHES or name.startswith(PREFIXES)
 
 
-def read_wanted(env: Mapping[str, str], secrets: tuple[str, ...] = ()) -> Wanted | None:
+def read_wanted(env: Mapping[str, str], secrets: tuple[str, ...] = ()) -> TelemetryOptions | None:
     """None: nothing is sent. `env` holds what the process and the person say, and nothing of a project."""
     if not any(_said(env, name) for name in SWITCHES) or _said(env, "OTEL_SDK_DISABLED"):
         return None
@@ -70,7 +70,7 @@ def read_wanted(env: Mapping[str, str], secrets: tuple[str, ...] = ()) -> Wanted
         _said(env, "OTEL_LOG_TOOL_CONTENT"),
         secrets,
     )
-    return Wanted(
+    return TelemetryOptions(
         env={name: value for name, value in env.items() if name.startswith("OTEL_")},
         traces=_exporter(env, "TRACES", problems),
         metrics=_exporter(env, "METRICS", problems),

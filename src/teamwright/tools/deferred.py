@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import arguments
-from teamwright.core.ports import Outcome, Tool, ToolContext, said
+from teamwright.core.ports import Indirect, Outcome, Tool, ToolContext, said
 from teamwright.core.text import shown
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded
@@ -84,7 +84,7 @@ class ToolSearch:
         return [one for _, one in best[:most]]
 
 
-class CallTool:
+class CallTool(Indirect):
     """`real` turns its calls into those that they mean; what is left for `call` means no tool."""
 
     spec = spec("CallTool", CALL_DESCRIPTION, CallToolArgs, parallel=True)

@@ -15,7 +15,7 @@ from teamwright.core.data.message import Content, Image, Text, ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
-from teamwright.runtime.extensions.mcp_connection import Offer
+from teamwright.runtime.extensions.mcp_connection import ServedTool
 from teamwright.tools.bounds import bounded, visible
 
 MOST_DESCRIPTION = 4_000
@@ -25,7 +25,7 @@ _TOP_LEVEL = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$schema",
 
 
 class McpTool:
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ServedTool) -> None:
         self.spec = ToolSpec(
             offer.name, visible(offer.tool.description)[:MOST_DESCRIPTION], _schema(offer), offer.tool.read_only
         )
@@ -41,7 +41,7 @@ class McpTool:
         return Outcome(content, _data(answer.data))
 
 
-def _schema(offer: Offer) -> dict[str, Any]:
+def _schema(offer: ServedTool) -> dict[str, Any]:
     """The server's own, as far as providers take it: an object at the top, of a sensible size."""
     tool = offer.tool
     schema: dict[str, Any] = {key: value for key, value in tool.schema.items() if key not in _TOP_LEVEL}

@@ -215,7 +215,7 @@ STARTERS = {
     "host/git/run.py": "our own git, which is guarded by itself",
     "host/panes/launcher.py": "a teammate in a pane: ourselves",
     "host/panes/base.py": "tmux and iTerm2",
-    "host/git/record.py": "`ps`, where there is no /proc",
+    "host/git/worktrees/record.py": "`ps`, where there is no /proc",
     "host/process/identity.py": "`ps`, where there is no /proc",
     "host/sandbox/tiers.py": "`bwrap --version`",
     "host/sandbox/connections/netns.py": "the holder of a network: our own program",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.listing import view
-from teamwright.host.git.merge import merge, preview_merge
-from teamwright.host.git.worktree import find, find_one, make, remove
+from teamwright.host.git.worktrees.listing import view
+from teamwright.host.git.worktrees.merge import merge, preview_merge
+from teamwright.host.git.worktrees.worktree import find, find_one, make, remove
 from travel_kit import Machines
 from worktree_kit import branches, git, kept_refs, new_repo, save
 

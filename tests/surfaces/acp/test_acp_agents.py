@@ -170,6 +170,21 @@ async def test_a_team_is_cards_and_a_plan(shop: Workshop) -> None:
         assert any("→ bob: SCRIPT:two the words" in t for t in editor.card(session, "ada (")["texts"])
 
 
+@pytest.mark.spec("J19")
+async def test_mail_of_child_sessions_is_told_whole(shop: Workshop) -> None:
+    """In the session of its sender: the words themselves, not what they are about."""
+    lead = [*team("ada", "bob"), wait_for("told"), "done"]
+    ada, bob = [tool("SendMessage", **MAIL), "rest"], [bash("touch told"), "rest"]
+    shop.play({"main": lead, "ada": ada, "bob": ["ready"], "two": bob})
+    async with shop.editor(*UNASKED, capabilities={"subagents": {}}) as editor:
+        session = await editor.new(shop.project)
+        assert await editor.prompt(session, "go") == "end_turn"
+        ids = {u["title"]: u["sessionId"] for u in editor.updates(session, "subagent_update") if "title" in u}
+        (mail,) = editor.updates(ids["ada"], "session_message")
+        told = {key: mail[key] for key in ("sender", "recipient", "content")}
+        assert told == {"sender": "ada@crew", "recipient": "bob@crew", "content": MAIL["message"]}
+
+
 @pytest.mark.spec("J19", "J24")
 async def test_a_team_comes_back_with_its_session(shop: Workshop) -> None:
     shop.play(

@@ -1,11 +1,14 @@
 """The app in a real terminal, opened and left without a word: no session stays behind."""
 
+import os
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tmux_kit import Terminal
+from tmux_kit import LIMIT, Terminal
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -41,3 +44,22 @@ def test_one_in_which_something_was_said_stays(terminal: Terminal) -> None:
     terminal.keys("C-d")
     terminal.shows("teamwright --resume", "LEFT 0")
     assert any(path.suffix == ".jsonl" for path in files(terminal))
+
+
+@pytest.mark.spec("SE8")
+def test_a_third_ctrl_c_while_it_closes_does_not_lose_the_line(terminal: Terminal) -> None:
+    stubborn = {"command": "trap '' TERM; echo begun > begun; while :; do sleep 1; done", "run_in_background": True}
+    terminal.start([{"tool": "Bash", "input": stubborn}, "It runs."], "--permission-mode", "bypassPermissions")
+    terminal.shows("Ask, or type", "bypass")
+    terminal.type("go")
+    terminal.keys("Enter")
+    terminal.shows("It runs.")
+    pid, end = terminal.pid, time.monotonic() + LIMIT
+    while not (terminal.project / "begun").exists():
+        assert time.monotonic() < end
+    terminal.keys("C-d")
+    while terminal.tmux("display-message", "-p", "-t", "one", "#{alternate_on}").strip() != "0":
+        assert time.monotonic() < end
+    os.kill(pid, signal.SIGINT)  # the terminal is the shell's again: a key is a signal
+    screen = terminal.shows("LEFT")
+    assert "Resume this session with: teamwright --resume" in screen and "Traceback" not in screen

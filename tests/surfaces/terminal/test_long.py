@@ -32,9 +32,15 @@ async def scroll(stage: Stage, key: str, text: str) -> None:
     talk = stage.app.conversation
 
     def seen() -> bool:
-        talk.action_top() if key == "up" else talk.scroll_relative(y=talk.size.height, animate=False, immediate=True)
-        assert len(talk._rows) <= SPAN
-        return text in stage.screen
+        if key == "up":
+            talk.action_top()
+            return text in stage.screen
+        for _ in range(10):  # faster than frames
+            if text in stage.screen:
+                return True
+            talk.page(1)
+            assert len(talk._rows) <= SPAN
+        return False
 
     await stage.until(seen, text)
 
@@ -79,3 +85,27 @@ async def test_what_is_dropped_from_memory_stays_where_it_is_read(walker: Any) -
         stage.app.conversation.action_bottom()
         await stage.shows("▌ one more")
         await stage.shows("answer 59 it is")
+
+
+@pytest.mark.spec("AP10")
+async def test_a_page_up_is_there_at_once_however_far_it_is(walker: Any) -> None:
+    walk = await walker.walk([f"answer {n} it is" for n in range(60)], [f"question {n} is" for n in range(60)])
+    async with staged(walker, origin=Origin(walk.session.id)) as stage:
+        await stage.shows("answer 59 it is")
+        talk = stage.app.conversation
+        seen = {stage.screen}
+        for _ in range(8):  # faster than any frame
+            talk.page(-1)
+            assert stage.screen not in seen
+            seen.add(stage.screen)
+        for _ in range(8):
+            talk.page(1)
+        assert "answer 59 it is" in stage.screen
+
+
+@pytest.mark.spec("AP10")
+async def test_the_first_screen_is_full_however_high_it_is(walker: Any) -> None:
+    walk = await walker.walk([f"answer {n} it is" for n in range(60)], [f"question {n} is" for n in range(60)])
+    async with staged(walker, origin=Origin(walk.session.id), size=(100, 220)) as stage:
+        await stage.shows("answer 59 it is")
+        await stage.shows("answer 10 it is")

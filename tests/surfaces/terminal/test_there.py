@@ -99,13 +99,13 @@ async def test_what_is_asked_of_it_is_done_there_or_refused_in_words(walker: Any
             while not (running := session.supervisor.jobs.running()):
                 await anyio.sleep(0.01)
         child = AgentId(running[0].id)
-        was, live = await there.begin()
+        past, live = await there.begin()
         with anyio.fail_after(LIMIT):
             async for record in live:  # what it has begun is told after what was
                 if record.agent == child:
                     break
         live.close()
-        assert {record.agent for record in was} >= {session.main.id}
+        assert {record.agent for record in past.records} >= {session.main.id}
         await there.stop(child)
         assert not session.supervisor.jobs.running()
         with pytest.raises(UsageError, match="no task"):

@@ -23,11 +23,11 @@ from teamwright.core.data.event import (
 from teamwright.core.data.message import Message, Text, ToolCall, Usage, user
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
+from teamwright.store.files.lines import Lines
 from teamwright.store.files.paths import Home
 from teamwright.store.files.transcripts import Transcript, read
 from teamwright.surfaces.web.sessions.disk import DiskSession
 from teamwright.surfaces.web.sessions.fold import EVERYTHING, PageFold, PageTalk, numbered
-from teamwright.surfaces.web.sessions.lines import Lines
 from teamwright.surfaces.web.sessions.talks import Talks
 
 SESSION = SessionId("11111111-2222-4333-8444-555555555555")

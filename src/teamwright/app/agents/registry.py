@@ -155,7 +155,10 @@ class AgentRegistry:
         tools = built_in_tools(
             self._workspace.env, self._passed, background=self.features.background, sandbox=self._sandbox
         )
-        tools |= self._search_tools | self._landing_tools() | {tool.spec.name: tool for tool in self._options.own_tools}
+        tools |= self._search_tools
+        if top_of(str(self._workspace.project)):
+            tools |= self._landing_tools()
+        tools |= {tool.spec.name: tool for tool in self._options.own_tools}
         rules, only, names = self._rules.rules, self._only, (*tools, *MADE)
         hidden = hidden_tools(rules, names) if rules.deny else set[str]()
         if hidden or only is not None:
@@ -170,7 +173,7 @@ class AgentRegistry:
 
     def _landing_tools(self) -> dict[str, Tool]:
         """In a repository where a check is known: without one nothing can land."""
-        if not top_of(str(self._workspace.project)) or check_of(self._workspace) is None:
+        if check_of(self._workspace) is None:
             return {}
         from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
 

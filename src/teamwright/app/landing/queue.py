@@ -56,8 +56,9 @@ def open_landing(services: "Services") -> Landing:
             await teams.wakeups.ring(sent.member)
         elif sent.told is not None:
             services.supervisor.ring(sent.told)
-        if sent.entry.draft.list:
-            await services.board.rebuild(sent.entry.draft.list)
+        draft = sent.entry.draft
+        if draft.list:
+            await services.board.rebuild(draft.list)
 
     def fence() -> "SessionFence | None":
         return services.sandbox
@@ -154,5 +155,6 @@ async def _ring_all(home: Home, state: StateStore, sent: "SentBack") -> None:
 
     for process in await ProcessTable(state.database, home.run).living():
         ring(process.bell)
-    if sent.entry.draft.list:
-        await TaskMirror(home.root, TaskTable(state.database)).rebuild(sent.entry.draft.list)
+    draft = sent.entry.draft
+    if draft.list:
+        await TaskMirror(home.root, TaskTable(state.database)).rebuild(draft.list)

@@ -22,7 +22,7 @@ from teamwright.app.setup import Setup, Store
 from teamwright.app.workspace import Workspace, open_workspace
 from teamwright.core.data.charter import Charter, decode_charter, read_rules
 from teamwright.core.data.code import Author, SavedTree, TreeSaved
-from teamwright.core.data.event import AgentStarted, Resumed
+from teamwright.core.data.event import AgentStarted, Reminded, Resumed
 from teamwright.core.data.team import Member
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import SessionId
@@ -149,11 +149,14 @@ async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
     try:
         await space.transcripts.fetch(agent, files.agent(agent), files.prompts)
         past = await anyio.to_thread.run_sync(_read_past, files.agent(agent))
-        origin = Origin(agent, charter.name, charter.project, charter.base, Author(charter.author, charter.email))
-        room = await open_room(Site(ground.home, BundleTable(space.database).of, space.objects), origin, past.saved)
+        origin = Origin(
+            agent, charter.name, charter.project, charter.base, Author(charter.author, charter.email), charter.upstream
+        )
+        site = Site(ground.home, BundleTable(space.database).of, space.objects, ground.fetch_from)
+        room = await open_room(site, origin, past.saved)
         store = Store(charter.session, files, StateStore(space.database), lock, space=space, home=space.home)
         services = HostedServices(_read_setup(ground, charter, room), store, charter, ground, room)
-        services.remember(await JobTable(space.database).all(charter.session))
+        services.remember(await JobTable(space.database).of_agents(charter.session))
     except BaseException:
         lock.release()
         raise
@@ -209,7 +212,7 @@ def _read_past(path: Path) -> _Past:
     events = [line.event for _, line in transcripts.read(path)] if path.is_file() else []
     saved = tuple(event.saved for event in events if isinstance(event, TreeSaved))
     cwd = next((event.cwd for event in events if isinstance(event, AgentStarted)), "")
-    return _Past(saved, cwd, sum(not isinstance(event, Resumed) for event in events))
+    return _Past(saved, cwd, sum(not isinstance(event, Resumed | Reminded) for event in events))
 
 
 def _read_setup(ground: "Ground", charter: Charter, room: Room) -> Setup:

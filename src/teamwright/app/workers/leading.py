@@ -31,11 +31,12 @@ class TravellingCode(Struct, frozen=True):
     services: "Services"
     space: "Space"
 
-    async def depart(self, cwd: Path) -> tuple[Journey, Author]:
+    async def depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
         from teamwright.host.git.travel.departure import author_of, depart  # noqa: PLC0415
 
         bundles, own = BundleTable(self.space.database), self.services.workspace.own.engine
-        journey = await depart(cwd, bundles.of, self.space.objects, code_mb=own.code_mb, scratch=self.space.home.run)
+        run = self.space.home.run
+        journey = await depart(cwd, bundles.of, self.space.objects, code_mb=own.code_mb, scratch=run, fetch=fetch)
         for parcel in journey.parcels:
             await bundles.add(parcel)
         return journey, await author_of(cwd)
@@ -49,7 +50,7 @@ class TravellingCode(Struct, frozen=True):
 
 
 def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
-    from teamwright.store.engine.address import agent_url  # noqa: PLC0415
+    from teamwright.store.engine.wire.address import agent_url  # noqa: PLC0415
 
     def provider(model: str) -> str:
         return model.partition("/")[0]
@@ -82,7 +83,7 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
 
 
 def labels_of(definition: AgentDefinition) -> Mapping[str, str]:
-    return definition.remote.get("labels", {})
+    return definition.remote.labels
 
 
 def make_charter(services: "Services", draft: Draft, journey: Journey, author: Author) -> Charter:
@@ -116,6 +117,7 @@ def make_charter(services: "Services", draft: Draft, journey: Journey, author: A
         project=journey.project,
         base=journey.base,
         directory=journey.directory,
+        upstream=journey.upstream,
     )
 
 

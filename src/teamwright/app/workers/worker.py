@@ -7,6 +7,7 @@ import anyio
 from anyio import Semaphore
 from msgspec import Struct
 
+from teamwright.app.engine import read_own
 from teamwright.app.models import Models, open_worker_models
 from teamwright.app.options import Options
 from teamwright.app.workers.hosting import open_hosted
@@ -16,7 +17,6 @@ from teamwright.core.ids import SessionId
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.runtime.workers.office import Office, OfficeDeps
-from teamwright.store.engine.address import read_named
 from teamwright.store.engine.opening import read_lease
 from teamwright.store.engine.space import Joining, Space, open_space
 from teamwright.store.files.logs import LogFile
@@ -48,6 +48,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     models: Models
     slots: Semaphore
     news: Callable[[], anyio.Event]
+    fetch_from: tuple[str, ...] = ()  # addresses of repositories that this machine may fetch from
 
 
 class OpenWorker(Struct, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     workspace = open_workspace(Options(cwd=cwd, env=env, setting_sources=("user",)))
     own, home = workspace.own.engine, workspace.home.root
     models = open_worker_models(workspace)
-    address = read_named(wanted.join, cwd, env.get("TEAMWRIGHT_ENGINE_CA") or own.ca or "")
+    address = read_own(wanted.join, env, workspace)
     how = Joining(role="worker", lease=read_lease(env), patience=own.patience_seconds)
     space = await open_space(address, home, how)
     try:
@@ -101,6 +102,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
             models=models,
             slots=Semaphore(wanted.slots, fast_acquire=True),
             news=office.news,
+            fetch_from=own.fetch_from,
         )
     except BaseException:
         await space.close()

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from teamwright.core.data.code import Upstream
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import StoreError
@@ -53,6 +54,7 @@ class Charter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     author: str = ""
     email: str = ""
     directory: str = ""  # where it stands, within the repository
+    upstream: Upstream | None = None  # where its code is fetched from; None: from the engine
 
 
 def encode_charter(charter: Charter) -> bytes:

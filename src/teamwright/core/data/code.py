@@ -23,6 +23,13 @@ class Parcel(Struct, frozen=True):
     bytes: int
 
 
+class Upstream(Struct, frozen=True):
+    """A git remote that workers fetch from themselves."""
+
+    url: str
+    branch: str  # which has the commit: `refs/heads/NAME`
+
+
 class Journey(Struct, frozen=True):
     """Where an agent starts that runs elsewhere."""
 
@@ -31,6 +38,7 @@ class Journey(Struct, frozen=True):
     directory: str  # within the repository; empty: its top
     parcels: tuple[Parcel, ...] = ()  # that the engine did not have before
     left: int = 0  # files with uncommitted changes, which stay behind
+    upstream: Upstream | None = None  # in place of parcels
 
     @property
     def note(self) -> str:

@@ -13,6 +13,13 @@ Isolation = Literal["worktree", "remote"]
 Scope = Literal["user", "project", "local"]
 
 
+class Wishes(Struct, frozen=True, omit_defaults=True):
+    """What one needs that runs on a worker."""
+
+    labels: dict[str, str] = {}  # that the worker must have
+    fetch: str = ""  # a git remote of the lead's, from which workers fetch its code themselves
+
+
 class AgentDefinition(Struct, frozen=True, kw_only=True):
     """Everything that makes one kind of agent. `tools` None or `("*",)` is all of them."""
 
@@ -26,7 +33,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     permission_mode: Mode | None = None
     background: bool = False
     isolation: Isolation | None = None
-    remote: dict[str, dict[str, str]] = {}  # `labels` that a worker must have to run it
+    remote: Wishes = Wishes()
     max_turns: int | None = None
     color: str = ""
     memory: Scope | None = None

@@ -261,6 +261,7 @@ class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
     text: str = ""  # a few words: the reason, the summary of a message
     to: str = ""  # of a message: who gets it
     task: str = ""  # of a claim: its number
+    message: str = ""  # of a message: all of it
     durable: ClassVar[bool] = False
 
 

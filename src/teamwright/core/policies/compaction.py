@@ -95,7 +95,7 @@ def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_
         parts.append("<asked-so-far>\n" + "\n---\n".join(kept) + "\n</asked-so-far>")
     if facts:
         parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
-    parts.append(f"<summary>\n{summary.strip()}\n</summary>")
+    parts.append(f"<summary>\n{summary}\n</summary>")
     if go_on:
         parts.append(GO_ON)
     return user("\n\n".join(parts))
@@ -143,13 +143,23 @@ def _without_bulk(message: Message) -> Message:
     for block in message.blocks:
         if isinstance(block, ToolResult):
             said = "\n".join(c.text if isinstance(c, Text) else "[a picture]" for c in block.content)
-            if len(said) > _LONG_RESULT:
-                half = _LONG_RESULT // 2
-                said = f"{said[:half]}\n[... {len(said) - _LONG_RESULT} characters left out ...]\n{said[-half:]}"
-            blocks.append(ToolResult(block.call_id, (Text(said),), block.is_error))
+            blocks.append(ToolResult(block.call_id, (Text(_without_middle(said, _LONG_RESULT)),), block.is_error))
         else:
             blocks.append(block)
     return Message(message.role, tuple(blocks), message.model)
+
+
+def fitting_summary(text: str, window: int | None) -> str:
+    """At most a quarter of the window, four characters a token: one that is longer would fill it again at once."""
+    text = text.strip()
+    return text if window is None else _without_middle(text, window)
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[... {len(text) - most} characters left out ...]\n{text[-half:]}"
 
 
 def read_window(complaint: str) -> int | None:

@@ -42,7 +42,8 @@ def choose_worker(needs: Needs, offers: Sequence[Offer], *, works: bool = True) 
 
 def fits(needs: Needs, offer: Offer) -> bool:
     has_key = not needs.provider or needs.provider in offer.providers
-    return has_key and set(needs.labels) <= set(offer.labels) and (offer.bypass or not needs.bypass)
+    has_labels = not needs.labels or set(needs.labels) <= set(offer.labels)
+    return has_key and has_labels and (offer.bypass or not needs.bypass)
 
 
 def shortage(needs: Needs, offers: Sequence[Offer]) -> str:

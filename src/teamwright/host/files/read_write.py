@@ -54,7 +54,7 @@ def write_whole(path: Path, content: bytes, *, basis: os.stat_result | None) -> 
     """
     folder = open_directory(path.parent, create=True)
     try:
-        from teamwright.host.git.ignored import note_written  # noqa: PLC0415  # nothing of it before a first write
+        from teamwright.host.git.worktrees.ignored import note_written  # noqa: PLC0415  # nothing of it before a first write
 
         note_written(path)
         if basis is not None and not os.access(path.name, os.W_OK, dir_fd=folder):

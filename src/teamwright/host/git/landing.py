@@ -13,9 +13,9 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git import LANDING, PLACE
-from teamwright.host.git.create import CHECKOUT, link, prepare_place
-from teamwright.host.git.record import Worktree, is_there, lock_reason, private_at, registered
 from teamwright.host.git.run import Checkout, git, git_text
+from teamwright.host.git.worktrees.create import CHECKOUT, link, prepare_place
+from teamwright.host.git.worktrees.record import Worktree, is_there, lock_reason, private_at, registered
 
 Method = Literal["merge", "rebase"]
 KEPT = "refs/teamwright/landing/"  # commits of all branches that were ever in the queue

@@ -9,16 +9,16 @@ from msgspec import Struct
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.record import is_there, registered
 from teamwright.host.git.run import Checkout, commit_of, git, git_text
-from teamwright.host.git.status import UNDER_WAY, hidden_paths
+from teamwright.host.git.worktrees.record import is_there, registered
+from teamwright.host.git.worktrees.status import UNDER_WAY, hidden_paths
 
 LIMIT = 600.0  # seconds to write the files of a large tree
 PATIENCE = 2.0  # seconds for another git to let go of a tree
 _HEAD = "ref: refs/heads/"
 
 
-class Moved(Struct, frozen=True):
+class BranchMoved(Struct, frozen=True):
     """The branch is there now. `tree` is where its files were changed as well, if it is checked out anywhere."""
 
     tree: Path | None = None
@@ -112,7 +112,7 @@ async def _is_free(lock: Path) -> bool:
     return True
 
 
-async def move_target(place: Checkout, target: str, new: str, old: str, words: str) -> Moved | Missed | Blocked:
+async def move_target(place: Checkout, target: str, new: str, old: str, words: str) -> BranchMoved | Missed | Blocked:
     """By one process of git, which runs on if we are killed: the branch is at `old` or at `new`, with its files."""
     if await target_commit(place, target) != old:
         return Missed()
@@ -120,7 +120,7 @@ async def move_target(place: Checkout, target: str, new: str, old: str, words: s
     if found is None:
         ran = await git("update-ref", "-m", words, f"refs/heads/{target}", new, old, cwd=place.top)
         crashpoint("land.moved")
-        return Moved() if ran.status == 0 else await _why(place, target, old, ran.complaint)
+        return BranchMoved() if ran.status == 0 else await _why(place, target, old, ran.complaint)
     tree, private = found
     if why := await _in_tree(tree, private, target) or await _overwritten(tree, old, new):
         return Blocked(why)
@@ -142,7 +142,7 @@ async def move_target(place: Checkout, target: str, new: str, old: str, words: s
     crashpoint("land.moved")
     if ran.status:
         return await _why(place, target, old, ran.complaint)
-    return Moved(tree)
+    return BranchMoved(tree)
 
 
 async def _why(place: Checkout, target: str, old: str, complaint: str) -> Missed | Blocked:

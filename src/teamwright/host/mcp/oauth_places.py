@@ -27,9 +27,20 @@ def check_place(server: str, address: str) -> None:
 
 
 def check_proof(server: OAuthMetadata | None) -> None:
-    """Raises OAuthFlowError where the server says that it does not check who asked for a code (PKCE)."""
-    known = None if server is None else server.code_challenge_methods_supported
-    if known is not None and "S256" not in known:
+    """Raises OAuthFlowError where the server does not say that it checks who asked for a code (PKCE with S256).
+
+    The specification wants a server that leaves it out refused. One that has no metadata at all is of the time before
+    they were demanded, and says nothing of anything.
+    """
+    if server is None:
+        return
+    known = server.code_challenge_methods_supported
+    if known is None:
+        raise OAuthFlowError(
+            "the metadata of the authorisation server does not name PKCE (code_challenge_methods_supported), "
+            "so a code could be stolen; its operator must add S256"
+        )
+    if "S256" not in known:
         raise OAuthFlowError("the authorisation server does not support PKCE with S256, so a code could be stolen")
 
 

@@ -33,13 +33,21 @@ class Fence(Struct, frozen=True):
 class Box:
     """One for each program that starts. `ended` is set when it has ended."""
 
-    prelude = LIMITS
-
     def __init__(self, fence: Fence, policy: Policy, net: Net | None = None, *, proxy_port: int = 0) -> None:
         self.fence, self.policy = fence, policy
         self.ended: Undone | None = None
         self._net, self._proxy_port = net, proxy_port
         self._guard: Guard | None = None
+
+    @property
+    def prelude(self) -> str:
+        """The first words of the shell that is started in it. Raises ToolError."""
+        if self.fence.tier != "bwrap":
+            return LIMITS
+        from teamwright.host.sandbox.bwrap_check import check_text  # noqa: PLC0415
+
+        with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
+            return check_text(self.policy, mounts.read()) + LIMITS
 
     @property
     def namespaced(self) -> bool:

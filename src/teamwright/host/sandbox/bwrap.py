@@ -5,6 +5,7 @@ fence, so it gets none of the program's environment (LD_LIBRARY_PATH would be co
 """
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +40,22 @@ def start(bwrap: str, policy: Policy, launch: Launch, net: Net | None) -> subpro
         order = _sealed(stack, "teamwright-box", data)
         calls = _sealed(stack, "teamwright-calls", seccomp_filter(WITH_NETWORK))
         prefix, fds = (net.prefix, net.fds) if net else ((), ())
-        argv = (*prefix, bwrap, "--args", str(order), "--seccomp", str(calls), "--", *launch.argv)
+        program = _trusted(launch.argv[0], launch.env.get("PATH", ""), policy)
+        argv = (*prefix, bwrap, "--args", str(order), "--seccomp", str(calls), "--", program, *launch.argv[1:])
         return launch.popen(argv, cwd="/", env=launch.mark, more_fds=(order, calls, *fds))
 
 
 _FEWER = "Name fewer paths in sandbox.filesystem, or add a directory with fewer repositories."
+
+
+def _trusted(name: str, path: str, policy: Policy) -> str:
+    """The shell by its place: its first words check the box, so it shall not be one that programs can write."""
+    if "/" in name:
+        return name
+    for place in (os.path.join(folder, name) for folder in path.split(":") if folder.startswith("/")):
+        if access_of(policy, place) == access_of(policy, os.path.realpath(place)) == "read" and shutil.which(place):
+            return place
+    return name  # whoever opened the system's own directories for writing has said so
 
 
 def _sealed(stack: ExitStack, name: str, data: bytes) -> int:

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
-from teamwright.core.data.definition import Isolation, Scope
+from teamwright.core.data.definition import Isolation, Scope, Wishes
 from teamwright.core.data.message import Effort
 from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
@@ -138,13 +138,15 @@ def _server_entries(item: Any) -> list[str | dict[str, Any]]:
     return [{name: config} for name, config in pairs.items()]
 
 
-def _remote(value: Any) -> dict[str, dict[str, str]]:
-    """`{labels: {name: value}}`: what a worker must have."""
+def _remote(value: Any) -> Wishes:
+    """`{labels: {name: value}, fetch: "origin"}`: what one needs on a worker."""
     found = _object(value)
-    labels = _object(found.get("labels", {}))
-    if set(found) - {"labels"} or not all(isinstance(one, str) for one in labels.values()):
-        raise Wrong("must be `{labels: {name: text}}`")
-    return {"labels": labels} if labels else {}
+    labels, fetch = _object(found.get("labels", {})), found.get("fetch", "")
+    if set(found) - {"labels", "fetch"} or not all(isinstance(one, str) for one in (fetch, *labels.values())):
+        raise Wrong("must be `{labels: {name: text}, fetch: remote}`")
+    if fetch and not _GIT_REMOTE.fullmatch(fetch):
+        raise Wrong("`fetch` is the name of a git remote, as `origin`")
+    return Wishes(labels, fetch)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -153,6 +155,7 @@ def _object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
+_GIT_REMOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ALL = (
     Field("name", text),
     Field("description", text),

@@ -107,17 +107,18 @@ class AgentCompactor(Struct, eq=False):
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
         done = await self._summarise(old, instructions, why)
-        if not done.text.strip():
+        summary = compaction.fitting_summary(done.text, await self._windows.of(agent.model))
+        if not summary:
             agent.emit(Warned("The conversation was not compacted: the model wrote no summary."))
             return False
         facts = [*self._own_facts(), *await self._facts(agent.id)]
         waiting = {block.text for m in rest for block in m.blocks if isinstance(block, Text)}
         heard = [words for words in history.heard if words not in waiting]
-        message = compaction.shortened(done.text, heard, facts, go_on=not rest and not history.over)
+        message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)
         agent.emit(Compacted((message, *rest), why, history.tokens, done.usage))
         await agent.sync()
         if self._hooks is not None:
-            await self._hooks.after(agent.id, why, done.text)
+            await self._hooks.after(agent.id, why, summary)
         return True
 
     async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> "Aside":

@@ -36,7 +36,7 @@ class AgentInbox:
         self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
-        self.more_comes: Callable[[], bool] | None = None  # do other jobs of the agent still run?
+        self.more_comes: Callable[[], object] | None = None  # do other jobs of the agent still run?
         self.is_outdated: Callable[[Letter], bool] | None = None  # what is true no more is read, and not shown
 
     def begin(self, letter: Letter) -> None:
@@ -68,6 +68,8 @@ class AgentInbox:
         return now if outdated is None else [without_content(x) if outdated(x) else x for x in now]
 
     async def _look(self) -> None:
+        if not (self._bell.is_set() or self._looking.locked()):
+            return
         async with self._looking:
             if not self._bell.is_set():
                 return
@@ -104,15 +106,19 @@ class AgentInbox:
 
     async def _gather(self) -> None:
         """Notices alone wait a moment for those of jobs that end just now; anything else is handed over at once."""
-        if self.more_comes is None:
+        if not self._may_gather():
             return
         with anyio.move_on_after(GATHER):
-            while self._loud and all(isinstance(x.body, Notice) or is_quiet(x) for x in self._own):
-                if not self.more_comes():
-                    return
+            while self._may_gather():
                 await self._bell.wait()
                 with anyio.CancelScope(shield=True):  # a bell that was heard is followed by a look
                     await self._look()
+
+    def _may_gather(self) -> bool:
+        own = self._own
+        if self.more_comes is None or all(map(is_quiet, own)):
+            return False
+        return all(isinstance(x.body, Notice) or is_quiet(x) for x in own) and bool(self.more_comes())
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
         self._store.delivered_soon(letters)

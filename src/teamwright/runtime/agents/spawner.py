@@ -12,7 +12,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn
 from teamwright.core.ports import ToolContext
-from teamwright.host.git.worktree import Worktree
+from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources
 from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents, narrowest

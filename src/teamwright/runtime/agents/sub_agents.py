@@ -20,7 +20,7 @@ from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.spawn import FORK, Ask, Features
 from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
-from teamwright.host.git.worktree import Worktree
+from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import own_limits
 from teamwright.runtime.agents.resources import AgentResources, Equip

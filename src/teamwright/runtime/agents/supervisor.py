@@ -92,13 +92,13 @@ class Supervisor(Struct, eq=False):
         """The main agent: of the session, or of a teammate's process."""
         self._main = main
         main.left_running = partial(self._left_running, main)
-        self._expect_jobs(main)
+        main.inbox.more_comes = partial(self.jobs.unfinished, main.id)
 
     def start(self, agent: Agent, job: Job) -> None:
         """In a fresh context: the new task must not inherit its parent's identity."""
         assert self.group is not None
         self._live[agent.id] = agent
-        self._expect_jobs(agent)
+        agent.inbox.more_comes = partial(self.jobs.unfinished, agent.id)
         contextvars.Context().run(self.group.start_soon, self._run, agent, job)
 
     def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -114,12 +114,9 @@ class Supervisor(Struct, eq=False):
         """A teammate: it lives by a loop of its own, until `gone`."""
         self._live[agent.id] = agent
         agent.left_running = partial(self._left_running, agent)
-        self._expect_jobs(agent)
+        agent.inbox.more_comes = partial(self.jobs.unfinished, agent.id)
         self._housed.add(agent.id)
         self.launch(live)
-
-    def _expect_jobs(self, agent: Agent) -> None:
-        agent.inbox.more_comes = lambda: bool(self.jobs.unfinished(agent.id))
 
     async def gone(self, agent: Agent) -> None:
         self._live.pop(agent.id, None)

@@ -22,7 +22,7 @@ STEADY_SECONDS = 60.0  # after this long without a crash the count starts over
 RELIST_PAUSE = 0.5  # a server that says "changed" all the time is queried no more often
 
 
-class Offer(Struct, frozen=True):
+class ServedTool(Struct, frozen=True):
     """A server's tool, from which a `Tool` is made: its full name, its server, and how to call it."""
 
     name: str

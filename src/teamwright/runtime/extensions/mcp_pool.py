@@ -25,7 +25,7 @@ from teamwright.core.ports import Tool
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
 from teamwright.host.mcp.connect import McpContext
-from teamwright.runtime.extensions.mcp_connection import McpConnection, Offer, ToolChanges
+from teamwright.runtime.extensions.mcp_connection import McpConnection, ServedTool, ToolChanges
 
 SESSION = "session"
 CLOSE_SECONDS = 10.0
@@ -57,7 +57,7 @@ class ServerPool:
     def __init__(
         self,
         configs: Mapping[str, ServerConfig],
-        make: Callable[[Offer], Tool],
+        make: Callable[[ServedTool], Tool],
         around: McpContext,
         *,
         log: Callable[[str], None],
@@ -265,7 +265,7 @@ class ServerPool:
             async def call(args: Mapping[str, Any]) -> ServerAnswer:
                 return await server.call(tool.name, args)
 
-            return self._make(Offer(tool_name(name, tool.name), name, tool, call))
+            return self._make(ServedTool(tool_name(name, tool.name), name, tool, call))
 
         def log(words: str) -> None:
             self._log(f"MCP server {shown(name, 80)}: {words}")

@@ -16,7 +16,7 @@ from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAge
 from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
-    from teamwright.host.git.worktree import KeptTree, Worktree
+    from teamwright.host.git.worktrees.worktree import KeptTree, Worktree
 
 Tell = Callable[[AgentId, Event], None]
 Ring = Callable[[AgentId], None]

@@ -13,11 +13,11 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.text import plural, shown
 from teamwright.host.git.landing import keep_commit
-from teamwright.host.git.listing import branch_here
-from teamwright.host.git.record import Worktree, registered
 from teamwright.host.git.run import Checkout, commit_of, count_commits, git
-from teamwright.host.git.status import UNDER_WAY, own_links, read_status
 from teamwright.host.git.target import checked_out, target_commit
+from teamwright.host.git.worktrees.listing import branch_here
+from teamwright.host.git.worktrees.record import Worktree, registered
+from teamwright.host.git.worktrees.status import UNDER_WAY, own_links, read_status
 from teamwright.runtime.landing.plan import repo_key
 from teamwright.store.tables.landing import LandTable
 

@@ -52,7 +52,7 @@ class TeamMail:
         with following():
             for reader, outcome in zip(readers, outcomes, strict=True):
                 if isinstance(outcome, Stored):
-                    self._roster.tell(sender, "message", summary, to=reader.address)
+                    self._roster.tell(sender, "message", summary, to=reader.address, message=text)
                     await self._check_volley(sender, reader, outcome)
                     await self._wakeups.ring(reader)
         await self._mirrors.copy_inboxes(sender.team, *(r.name for r in readers))

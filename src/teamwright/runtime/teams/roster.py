@@ -155,9 +155,11 @@ class Roster:
     async def news(self) -> None:
         await self._news.wait()
 
-    def tell(self, member: Member, kind: TeamKind, text: str = "", *, to: str = "", task: str = "") -> None:
+    def tell(
+        self, member: Member, kind: TeamKind, text: str = "", *, to: str = "", task: str = "", message: str = ""
+    ) -> None:
         """Show people what a member does."""
-        self._tell(member.agent, TeamChanged(member.team, kind, member.address, text, to, task))
+        self._tell(member.agent, TeamChanged(member.team, kind, member.address, text, to, task, message))
 
     def warn(self, agent: AgentId, words: str) -> None:
         self._tell(agent, Warned(words))

@@ -69,7 +69,7 @@ class Answering:
         """What the agents of this session ask, each question once."""
         if not live and not self._asked:
             return
-        found = {consult.id: consult for consult in await self._table.questions(tuple(live))}
+        found = {consult.id: consult for consult in await self._table.questions(live)}
         for id, scope in self._asked.items():
             if id not in found:
                 scope.cancel()  # nobody waits for the answer any more

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.event import AgentEnded, Event, Streamed
+from teamwright.core.data.event import AgentEnded, Event, Replied, Streamed
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import Figures, JobStatus
 from teamwright.core.data.message import TextDelta
@@ -43,7 +43,7 @@ class HostedParts(Struct, frozen=True, kw_only=True):
     room: Room
     make: Callable[[], Awaitable[Agent]]  # the agent of a job, new or from its transcript
     moved: str  # what it is told if it goes on here
-    progress: int  # lines of its transcript
+    progress: int  # lines of its transcript, without those of takeovers
     limits: Limits  # of the tree that it belongs to
     closed: Callable[[], Awaitable[None]]
     share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
@@ -146,6 +146,17 @@ class Hosted:
         await agent.sync()
         await self._table.started(agent.id, self._parts.progress)
         self.began = True
+        if self._parts.remote.losses:
+            assert self._supervisor.group is not None
+            further = anyio.Event()
+            agent.listen(lambda event: further.set() if isinstance(event, Replied) else None)
+            self._supervisor.group.start_soon(self._note_progress, agent, further)
+
+    async def _note_progress(self, agent: Agent, further: anyio.Event) -> None:
+        """Once it has got any further here, earlier losses are no sign of anything: that is told before the next."""
+        await further.wait()
+        await agent.sync()
+        await self._table.started(agent.id, self._parts.progress + 1)
 
     async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
         life, history = OnceLife(agent, self._supervisor.wait_while_jobs_run), agent.history

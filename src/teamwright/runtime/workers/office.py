@@ -96,6 +96,7 @@ class Office:
         await self.table.offer(self._deps.offer)
 
     async def _look(self) -> None:
+        await self._deps.database.data_version()  # rows can be read from a replica that has stopped: this raises then
         if not self._leaving and await self.table.is_passed_over(self._deps.process):
             self._deps.say("this worker was too slow to take its agents, which went to others; it is ready again")
             await self.offer()

@@ -67,8 +67,8 @@ class Sent(Struct, frozen=True):
 class Code(Protocol):
     """How code travels from this repository and back."""
 
-    async def depart(self, cwd: Path) -> tuple[Journey, Author]:
-        """Puts into the engine what it lacks of the commit that is checked out. ToolError if that cannot be."""
+    async def depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
+        """Puts into the engine what it lacks of what is checked out, unless workers `fetch` that. Raises ToolError."""
         ...
 
     async def land(self, name: str, agent: AgentId, back: BranchBack) -> Landed:
@@ -111,7 +111,7 @@ class RemoteAgents:
         """Its code and its charter are in the engine before anything names them."""
         if why := cannot_travel(draft.definition):
             raise ToolError(why)
-        journey, author = await self._deps.code.depart(draft.parent.desk.cwd)
+        journey, author = await self._deps.code.depart(draft.parent.desk.cwd, draft.definition.remote.fetch)
         charter = self._deps.charter(draft, journey, author)
         data = encode_charter(charter)
         name = _digest(data)
@@ -230,14 +230,13 @@ class RemoteAgents:
 
     async def _conclude(self, job: Job) -> None:
         """Its end is stored. What it has made is fetched before anybody is told."""
-        agent, jobs = AgentId(job.id), self._supervisor.jobs
+        agent = AgentId(job.id)
+        jobs, files = self._supervisor.jobs, self._agents.files_of(agent)
         self._ends.pop(agent, None)
-        files = self._agents.files_of(agent)
         await self._deps.fetch(agent, files)
         reader = JobReader(self._services, job, OutputFile(job.output), files.agent(agent))
         reader.read_rest()
-        rows = await JobTable(self._deps.database).all(self._deps.session)
-        row = next((row for row in rows if row.id == job.id and row.run == job.run), None)
+        row = await JobTable(self._deps.database).find(job.id, job.run)
         jobs.settled(job, row.status if row else "killed", row.result if row else JobResult())
         await jobs.notify(job, await self._fetch_work(agent))
 
@@ -253,9 +252,10 @@ class RemoteAgents:
 
     async def _bring_in(self, row: Remote) -> None:
         """The branch of a teammate is here after each turn that changed something."""
-        async with self._landing:
-            if row.team and row.branch and self._landed.get(row.agent) != row.branch:
-                await self._fetch_work(row.agent)
+        if row.team and row.branch and self._landed.get(row.agent) != row.branch:
+            async with self._landing:
+                if self._landed.get(row.agent) != row.branch:
+                    await self._fetch_work(row.agent)
 
     async def bring_in_all(self) -> None:
         """Before the program ends: also what a last turn made, of which this process may just have heard."""
@@ -293,13 +293,13 @@ class RemoteAgents:
             await anyio.sleep(pause)
 
     async def _look(self) -> None:
-        teams, rows = self._services.open_teams, await self._own()
+        teams, rows, now = self._services.open_teams, await self._own(), await self.table.now()
         live = {row.agent: row for row in rows}
         for agent, ended in list(self._ends.items()):
             if agent not in live and await self._is_over(agent):
                 ended.set()
         for row in rows:
-            await self._look_at(row)
+            await self._look_at(row, now)
         await self._answering.look(live)
         await self._deps.share_limits()
         if teams is not None:
@@ -314,8 +314,8 @@ class RemoteAgents:
         found = await self.table.find(agent)
         return found is None or found.state == "ended"
 
-    async def _look_at(self, row: Remote) -> None:
-        if row.state == "waiting" and await self.table.now() - row.since > self._deps.wait_seconds * 1000:
+    async def _look_at(self, row: Remote, now: int) -> None:
+        if row.state == "waiting" and now - row.since > self._deps.wait_seconds * 1000:
             await self.table.expire(row.agent, self._deps.wait_seconds)
         await self._bring_in(row)
         if row.state != "running" or row.worker is None:

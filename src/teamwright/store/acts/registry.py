@@ -17,6 +17,7 @@ from teamwright.store.acts import (
     members,
     processes,
     remotes,
+    removal,
     requests,
     schedules,
     sessions,
@@ -28,6 +29,8 @@ from teamwright.store.acts.act import Act
 ACTS: dict[str, type[Act[Any]]] = {
     "sessions.register": sessions.RegisterSession,
     "sessions.delete": sessions.DeleteSession,
+    "sessions.remove": removal.RemoveSession,
+    "sessions.purged": removal.SessionPurged,
     "agents.register": sessions.RegisterAgent,
     "letters.post": sessions.PostLetter,
     "letters.withdraw": sessions.WithdrawLetter,

@@ -96,6 +96,9 @@ class Database(Struct, eq=False):
             return is_joined(self._connection, process)
         return is_alive(self.path.parent / "run", process)
 
+    async def note_deaths(self) -> None:
+        """Whoever has died is known to be dead from here on: the kernel is asked each time."""
+
     def own_process(self) -> tuple[ProcessId, Lock | None]:
         """An id for this process, and the lock by which others see that it lives."""
         id = ProcessId("p" + os.urandom(8).hex())

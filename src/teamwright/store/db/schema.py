@@ -10,6 +10,7 @@ from teamwright.store.db.schema_rounds import ROUNDS
 from teamwright.store.db.schema_schedules import SCHEDULES
 from teamwright.store.db.schema_tasks import TASKS
 from teamwright.store.db.schema_teams import TEAMS
+from teamwright.store.db.schema_volleys import VOLLEYS
 
 _FIRST = (
     """
@@ -97,4 +98,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS, LANDING)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS, LANDING, VOLLEYS)

@@ -23,7 +23,7 @@ from teamwright.store.engine.port import EngineError, Entry
 from teamwright.store.engine.tables import DIGESTS, Cursor, read_cursor
 from teamwright.store.engine.touched import NOBODY, Touched, take_touched
 
-FORMAT = 1
+FORMAT = 2  # 2: letters that cross are counted, see `schema_volleys`
 MOST_PLAIN = 8 * 2**20  # bytes of an entry
 _LONG = 64 * 2**10  # bytes from which on an entry is compressed
 _COMPRESSED = b"\xfd7zXZ\x00"

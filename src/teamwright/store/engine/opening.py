@@ -22,6 +22,8 @@ from teamwright.store.engine.tables import Prepare, read_cursor
 
 LEASE = 15.0  # seconds
 _LEASES = (3.0, 300.0)
+# A sync is only needed when the write-ahead log is copied back: seldom. What is noted of changes is in memory.
+_RELAXED = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "temp_store = MEMORY", "cache_size = -8000")
 _FAR = 2000  # entries that are sooner applied than a snapshot is fetched
 
 
@@ -42,8 +44,8 @@ async def open_replica(
     """Without `joins` it only reads, and nobody knows of it."""
     database = await open_database(engines / log.space / "state.db")
     try:
+        await database.read(relax)
         cursor = await database.write(Prepare())
-        await database.read(_relax)
         await check_history(log, cursor)
         extent = await log.extent()
         if objects is not None and extent.last - cursor.seq > _FAR and cursor.seq <= extent.last - EVERY:
@@ -61,6 +63,8 @@ async def open_replica(
         raise
 
 
-def _relax(db: sqlite3.Connection) -> None:
-    """It can be built again from the log; only torn it must not be, and that the write-ahead log sees to."""
-    db.execute("PRAGMA synchronous = NORMAL")
+def relax(db: sqlite3.Connection) -> None:
+    """It can be built again from the log; only torn it must not be, and that the write-ahead log sees to. To be called
+    before any table in memory is made: it forgets those."""
+    for setting in _RELAXED:
+        db.execute(f"PRAGMA {setting}")

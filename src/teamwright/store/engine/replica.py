@@ -88,6 +88,10 @@ class Replica:
     def commits(self) -> int:
         return self._db.commits
 
+    async def note_deaths(self) -> None:
+        """Of processes of this machine: no lease of theirs is waited out."""
+        await self._presence.bury_neighbours()
+
     def own_process(self) -> tuple[ProcessId, None]:
         """Its lock is held already."""
         return self.process, None
@@ -180,10 +184,10 @@ class Replica:
                 await self._presence.bury_neighbours()
                 group.start_soon(self._presence.watch)
             else:
-                await self._catch_up()
+                await self.catch_up()
             task_status.started()
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """With what the log has now; whoever writes is so far once it has joined."""
         last = (await self._log.extent()).last
         with anyio.move_on_after(_CATCH_UP):

@@ -1,6 +1,5 @@
 """Transcripts of agents on an engine: a file here, as everywhere, whose lines count once they are in the engine."""
 
-import re
 from pathlib import Path
 
 import anyio
@@ -9,12 +8,11 @@ from teamwright.core.data.event import Durable
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
-from teamwright.store.engine.lines import Lines, Place
 from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.wire.lines import PROMPT, Lines, Place
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.files.transcripts import Transcript
 
-_PROMPT = re.compile(rb'"prompt":"([0-9a-f]{32})"')
 _SOON = 0.05  # seconds after which lines that nobody waits for are sent
 
 
@@ -26,7 +24,7 @@ class SharedTranscripts:
         self.places: dict[AgentId, Place] = {}
         self._prompts: set[str] = set()  # that are known to be in the engine
         self._unsent: set[SharedTranscript] = set()
-        self._wake = anyio.Event()
+        self._wake, self._flushing = anyio.Event(), anyio.Lock()
 
     def create(self, path: Path) -> "SharedTranscript":
         transcript = SharedTranscript.create(path)
@@ -44,7 +42,7 @@ class SharedTranscripts:
     async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> bool:
         """Its transcript as it is in the engine, with the prompts that it names. False: there is none."""
         named = set[bytes]()
-        place = await self.lines.pull(agent, path, lambda data: named.update(_PROMPT.findall(data)))
+        place = await self.lines.pull(agent, path, lambda data: named.update(PROMPT.findall(data)))
         self.places[agent] = place
         for hash in {found.decode() for found in named}:
             if not await anyio.Path(prompts / hash).is_file():
@@ -55,7 +53,7 @@ class SharedTranscripts:
     async def send(self, transcript: "SharedTranscript", rows: list[bytes]) -> None:
         """What lines name is in the engine before them."""
         agent = AgentId(transcript.path.stem)
-        for hash in {found.decode() for row in rows for found in _PROMPT.findall(row)} - self._prompts:
+        for hash in {found.decode() for row in rows for found in PROMPT.findall(row)} - self._prompts:
             await self._send_prompt(hash, transcript.path)
         self.places[agent] = await self.lines.append(agent, self._process, rows, self.places[agent])
 
@@ -81,12 +79,14 @@ class SharedTranscripts:
             await self.flush()
 
     async def flush(self) -> None:
-        while self._unsent:
-            transcript = self._unsent.pop()
-            try:
-                await transcript.sync()
-            except StoreError as error:
-                transcript.give_up(str(error))
+        """On return all lines are in the engine, also those that somebody else was sending."""
+        async with self._flushing:
+            while self._unsent:
+                transcript = self._unsent.pop()
+                try:
+                    await transcript.sync()
+                except StoreError as error:
+                    transcript.give_up(str(error))
 
 
 class SharedTranscript(Transcript, eq=False):

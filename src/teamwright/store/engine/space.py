@@ -20,16 +20,17 @@ from teamwright.core.policies.authority import Role
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import create_file, make_dir, write_all
 from teamwright.store.db.database import Database
-from teamwright.store.engine.address import Address
+from teamwright.store.engine.holders import Holders
 from teamwright.store.engine.known import check_known
-from teamwright.store.engine.lines import Lines, Place
-from teamwright.store.engine.live import Live
-from teamwright.store.engine.nats import NatsLog, open_log
-from teamwright.store.engine.objects import NatsObjects, get_bytes, put_bytes
 from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.shared_transcripts import SharedTranscripts
 from teamwright.store.engine.tables import read_cursor
+from teamwright.store.engine.wire.address import Address
+from teamwright.store.engine.wire.lines import Lines, Place
+from teamwright.store.engine.wire.live import Live
+from teamwright.store.engine.wire.nats import NatsLog, open_log
+from teamwright.store.engine.wire.objects import NatsObjects, get_bytes, put_bytes
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
 _END = 20.0  # seconds for what is still to be stored at the end
@@ -64,7 +65,7 @@ class Space:
     def __init__(self, log: NatsLog, buckets: Buckets, replica: Replica, name: str, home: Home) -> None:
         objects, self._leads = buckets.all, buckets.leads
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
-        self.lines = Lines(log, objects, name, home.run)
+        self.lines = Lines(log, objects, name, home.run, Holders(replica))
         self.transcripts = SharedTranscripts(self.lines, replica.process)
         self.live = Live(log.connection)
         self._log = log
@@ -120,6 +121,9 @@ class Space:
     async def put_record(self, name: str, data: bytes) -> None:
         """Needs a lead's rights."""
         await put_bytes(self._leads, name, data, self.home.run)
+
+    async def drop_record(self, name: str) -> None:
+        await self._leads.remove(name)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""

@@ -74,8 +74,13 @@ TABLES = (
         why TEXT NOT NULL DEFAULT ''
     )
     """,
-    "CREATE INDEX IF NOT EXISTS remotes_by_worker ON remotes (worker) WHERE state <> 'ended'",
+    # Thousands may have ended: whatever asks for the others steps through one of these.
+    "DROP INDEX IF EXISTS remotes_by_worker",  # of an earlier version
+    "CREATE INDEX IF NOT EXISTS remotes_open ON remotes (worker, state) WHERE state <> 'ended'",
+    "CREATE INDEX IF NOT EXISTS remotes_given ON remotes (worker) WHERE state = 'given'",
     "CREATE INDEX IF NOT EXISTS remotes_waiting ON remotes (needs, n) WHERE state = 'waiting'",
+    "CREATE INDEX IF NOT EXISTS mates_open ON remotes (worker) WHERE state <> 'ended' AND team <> ''",
+    "CREATE INDEX IF NOT EXISTS mates_waiting ON remotes (team) WHERE state = 'waiting' AND team <> ''",
     # What workers ask the process that leads.
     """
     CREATE TABLE IF NOT EXISTS consults (
@@ -88,6 +93,39 @@ TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS consults_by_agent ON consults (agent)",
+    # Who ever ran an agent, and under which identity: whose lines count in its transcript.
+    """
+    CREATE TABLE IF NOT EXISTS holders (
+        agent TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        process TEXT NOT NULL,
+        role TEXT NOT NULL,
+        name TEXT NOT NULL,
+        PRIMARY KEY (agent, epoch)
+    ) WITHOUT ROWID
+    """,
+    *(
+        f"""
+        CREATE TRIGGER IF NOT EXISTS held_by_{when[:6].lower()} AFTER {when} ON leases WHEN NEW.process NOT NULL BEGIN
+            INSERT OR REPLACE INTO holders (agent, epoch, process, role, name)
+            SELECT agents.id, NEW.epoch, hosts.process, hosts.role, hosts.name
+            FROM agents, processes JOIN hosts ON hosts.process = processes.id
+            WHERE agents.n = NEW.agent AND processes.n = NEW.process;
+        END
+        """  # noqa: S608
+        for when in ("INSERT", "UPDATE")
+    ),
+    """
+    CREATE TRIGGER IF NOT EXISTS held_no_more AFTER DELETE ON agents BEGIN
+        DELETE FROM holders WHERE agent = OLD.id;
+    END
+    """,
+    "CREATE INDEX IF NOT EXISTS consults_open ON consults (agent) WHERE answer IS NULL",
+    # Sessions that a person has removed, and what is still to be purged of each: lists, in JSON.
+    """
+    CREATE TABLE IF NOT EXISTS removed_sessions (session TEXT PRIMARY KEY, agents TEXT NOT NULL, objects TEXT NOT NULL)
+    WITHOUT ROWID
+    """,
     # Commits of repositories that are objects here; `prerequisites` are commits too, apart by spaces.
     """
     CREATE TABLE IF NOT EXISTS bundles (

@@ -21,7 +21,7 @@ _NOTES = {
     "dropped": ("DELETE ON consults", "VALUES ('answer', OLD.agent)"),
     "remote": ("UPDATE ON remotes", _WORKERS),
     "member": ("INSERT ON members", _TEAM.format(row="NEW")),
-    "member_changed": ("UPDATE ON members", _TEAM.format(row="NEW")),
+    "member_changed": ("UPDATE OF team, agent, name, state, record ON members", _TEAM.format(row="NEW")),
     "team": ("UPDATE OF lead, process, epoch ON teams", "VALUES ('team', NEW.name)"),
     "team_gone": ("DELETE ON teams", "VALUES ('team', OLD.name)"),
     "task": ("INSERT ON tasks", _LIST.format(row="NEW")),

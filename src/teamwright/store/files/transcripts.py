@@ -178,7 +178,8 @@ class Transcript(Struct, eq=False):
     def _check(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed: nothing more can be written to it.")
-        self.check()
+        if self._broken:
+            self.check()
         if self._fd < 0:
             self._fd = open_file(self.path, os.O_WRONLY | os.O_APPEND)
 

@@ -42,7 +42,10 @@ _INSTEAD = {
 }
 # A project may be trusted to run its tools, and still must not see the person's keys or traffic.
 _PRIVATE_ENV = ("_BASE_URL", "_KEY", "_TOKEN", "_PROXY")
-_PRIVATE_ENV_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME", "TEAMWRIGHT_ENGINE")
+_PRIVATE_ENV_NAMES = (
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "TEAMWRIGHT_HOME"),
+    *("TEAMWRIGHT_ENGINE", "TEAMWRIGHT_ENGINE_CREDS", "TEAMWRIGHT_ENGINE_CA"),
+)
 
 
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:

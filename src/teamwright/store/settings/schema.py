@@ -70,10 +70,12 @@ class EnginePart(Struct, frozen=True, rename="camel"):
     """The engine that sessions of this person run on, if any."""
 
     url: str | None = None  # or `@FILE`
+    creds: str | None = None  # a file, in place of a password
     ca: str | None = None  # a file
     patience_seconds: Seconds = 600.0  # that an engine which is away is waited for
     worker_wait_seconds: Seconds = 600.0  # that a remote agent waits for a worker
     drain_seconds: Seconds = 30.0  # that a worker which is asked to leave lets running calls end
+    fetch_from: tuple[str, ...] = ()  # addresses of repositories that a worker may fetch from
     code_mb: int = field(name="codeMB", default=512)  # of a repository that are sent to the engine at most
 
 

@@ -76,14 +76,23 @@ class JobTable(Struct, eq=False):
 
     async def all(self, session: SessionId) -> list[JobRow]:
         """Every run of every job of a session, in the order of their start."""
-        sql = """
+        return await self._select("jobs.session = (SELECT n FROM sessions WHERE id = ?)", session)
+
+    async def of_agents(self, session: SessionId) -> list[JobRow]:
+        """The same without those that its main agent started itself."""
+        where = "jobs.session = (SELECT n FROM sessions WHERE id = ?) AND agents.id <> ?"
+        return await self._select(where, session, session)
+
+    async def find(self, job: JobId, run: int) -> JobRow | None:
+        return next(iter(await self._select("jobs.id = ? AND run = ?", job, run)), None)
+
+    async def _select(self, where: str, *values: object) -> list[JobRow]:
+        sql = f"""
             SELECT jobs.id, run, agents.id, jobs.kind, call, description, status, background, notice, claim, data,
                 started, ended
-            FROM jobs JOIN agents ON agents.n = jobs.owner
-            WHERE jobs.session = (SELECT n FROM sessions WHERE id = ?) ORDER BY jobs.n
-        """
-        rows = await self._db.read(fetch_all(sql, (session,)))
-        return [_row(row) for row in rows]
+            FROM jobs JOIN agents ON agents.n = jobs.owner WHERE {where} ORDER BY jobs.n
+        """  # noqa: S608
+        return [_row(row) for row in await self._db.read(fetch_all(sql, values))]
 
     async def agents(self, session: SessionId) -> list[NewAgent]:
         """Every agent that a session has started, the main one left out."""
@@ -100,4 +109,4 @@ def _row(row: Sequence[object]) -> JobRow:
     values[7] = bool(values[7])
     data = values[10]
     values[10] = msgspec.json.decode(data, type=JobResult) if isinstance(data, bytes) else JobResult()
-    return JobRow(*values)  # pyright: ignore[reportArgumentType] -- the columns of `all`, in its order
+    return JobRow(*values)  # pyright: ignore[reportArgumentType] -- the columns of `_select`, in their order

@@ -47,11 +47,12 @@ def cut_to_limit(mail: Mail, limits: MailLimits) -> Mail:
 
 
 class _Route(NamedTuple):
-    """The rows of the team and of both ends; a program's message has no sender."""
+    """The rows of the team and of both ends; a program's message has no sender. The state is the reader's."""
 
     team: int
     sender: int | None
     reader: int | None
+    state: str | None  # None: it is no member
 
 
 def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Stored | Refused:
@@ -59,19 +60,23 @@ def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Sto
         return known
     mail = _hushed(db, mail, limits)
     letter = mail.letter
-    team = db.execute("SELECT n FROM teams WHERE name = ?", (mail.team,)).fetchone()
-    if team is None:
+    ends = """
+        SELECT teams.n, agents.n, members.state FROM teams LEFT JOIN agents ON agents.id = ?
+        LEFT JOIN members ON members.team = teams.n AND members.agent = agents.n WHERE teams.name = ?
+    """
+    found = db.execute(ends, (letter.to, mail.team)).fetchone()
+    if found is None:
         return Refused("no_team", f"There is no team {mail.team}: it was deleted.")
+    team, reader, state = found
     sender = agent_number(db, letter.sender.id) if letter.sender.id else None
-    reader = db.execute("SELECT n FROM agents WHERE id = ?", (letter.to,)).fetchone()
-    route = _Route(team[0], sender, reader[0] if reader else None)
+    route = _Route(team, sender, reader, state)
     refused = _refusal(db, mail, route, limits, at)
     _insert(db, mail, route, refused, at)
     crashpoint("mail.post")
     if refused is not None:
         return refused
-    if letter.sender.id is not None and not (isinstance(letter.body, Signal) and letter.body.quiet):
-        count_round(db, mail.team, letter.sender.id)
+    if sender is not None and not (isinstance(letter.body, Signal) and letter.body.quiet):
+        count_round(db, team, sender)
     talks = not mail.control or _is_idle_news(letter)
     return Stored(letter.id, _count_volley(db, sender, route.reader or 0) if talks and sender is not None else 0)
 
@@ -86,7 +91,7 @@ def _hushed(db: sqlite3.Connection, mail: Mail, limits: MailLimits) -> Mail:
 
 
 def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused | None, at: int) -> None:
-    letter = None if refused else _insert_letter(db, mail.letter, at)
+    letter = None if refused else _insert_letter(db, mail.letter, route.reader, at)
     body = mail.letter.body
     in_letter = isinstance(body, Said) and body.text == mail.text
     text = None if refused or in_letter else mail.text
@@ -100,7 +105,7 @@ def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused 
         (
             mail.letter.id,
             letter,
-            *route,
+            *route[:3],
             mail.from_name,
             mail.to_name[:200],
             mail.summary[:1000],
@@ -120,13 +125,11 @@ def _is_idle_news(letter: Letter) -> bool:
 
 
 def _refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits, at: int) -> Refused | None:
-    sql = "SELECT state FROM members WHERE team = ? AND agent = ?"
-    member = db.execute(sql, (route.team, route.reader)).fetchone()
-    if member is None:
+    if route.state is None:
         return Refused(
             "no_member", f"There is no {mail.to_name[:100]} in team {mail.team}. ListAgents shows who is there."
         )
-    if member[0] == "shutdown":
+    if route.state == "shutdown":
         return Refused(
             "shut_down", f"{mail.to_name} has shut down; nothing was sent. Spawn it again if you need it (Agent, name)."
         )
@@ -171,12 +174,14 @@ def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: Mai
     if mail.part != 0 or route.sender is None:
         return None
     # Both ends: after the clock was set back, what seems to lie ahead does not count for ever.
-    recent = """
-        SELECT count(*) FROM (
-            SELECT 1 FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ? AND part = 0 AND state <> 'refused' LIMIT ?
-        )
-    """
-    sent = db.execute(recent, (route.sender, at - _MINUTE + 1, at, limits.per_minute)).fetchone()[0]
+    lately = "FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ?"
+    when = (route.sender, at - _MINUTE + 1, at)
+    # First all of them, by the index alone: there are rarely so many, and then no row need be looked at.
+    most = f"SELECT 1 {lately} LIMIT 1 OFFSET ?"
+    if limits.per_minute and db.execute(most, (*when, limits.per_minute - 1)).fetchone() is None:
+        return None
+    recent = f"SELECT count(*) FROM (SELECT 1 {lately} AND part = 0 AND state <> 'refused' LIMIT ?)"  # noqa: S608
+    sent = db.execute(recent, (*when, limits.per_minute)).fetchone()[0]
     if sent < limits.per_minute:
         return None
     return Refused("too_many", f"You have sent {sent} messages within a minute, the most there is. Wait.")
@@ -185,7 +190,10 @@ def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: Mai
 def _volley_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits) -> Refused | None:
     if route.sender is None:
         return None
-    sql = "SELECT many FROM volleys WHERE a = min(:s, :r) AND b = max(:s, :r) AND heard = :r AND many >= :most"
+    sql = """
+        SELECT many FROM volleys
+        WHERE a = min(:s, :r) AND b = max(:s, :r) AND iif(a = :s, heard_a, heard_b) AND many >= :most
+    """
     row = db.execute(sql, {"s": route.sender, "r": route.reader or 0, "most": limits.answers}).fetchone()
     if row is None:
         return None
@@ -204,16 +212,18 @@ def find_outcome(db: sqlite3.Connection, id: LetterId) -> Stored | Refused | Non
     return Refused(row[1], row[2]) if row[0] == "refused" else Stored(id)
 
 
-def _insert_letter(db: sqlite3.Connection, letter: Letter, at: int) -> int:
+def _insert_letter(db: sqlite3.Connection, letter: Letter, reader: int | None, at: int) -> int:
     sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) RETURNING n"
-    return db.execute(sql, (letter.id, agent_number(db, letter.to), _encoder.encode(letter), at)).fetchone()[0]
+    return db.execute(sql, (letter.id, reader, _encoder.encode(letter), at)).fetchone()[0]
 
 
 def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
     """Only one that has heard the other since it spoke last answers; a second message of the same sender is none."""
     sql = """
-        INSERT INTO volleys (a, b, heard, many) VALUES (min(:s, :r), max(:s, :r), 0, 1)
-        ON CONFLICT (a, b) DO UPDATE SET many = many + (heard = :r), heard = iif(heard = :r, 0, heard) RETURNING many
+        INSERT INTO volleys (a, b, heard_a, heard_b, many) VALUES (min(:s, :r), max(:s, :r), 0, 0, 1)
+        ON CONFLICT (a, b) DO UPDATE SET many = many + iif(a = :s, heard_a, heard_b),
+            heard_a = heard_a AND a <> :s, heard_b = heard_b AND b <> :s
+        RETURNING many
     """
     return db.execute(sql, {"s": sender, "r": reader}).fetchone()[0]
 

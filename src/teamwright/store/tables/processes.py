@@ -44,6 +44,10 @@ class ProcessTable:
         """On one machine the kernel is asked. A process's id is never given again."""
         return self._db.alive(process)
 
+    async def note_deaths(self) -> None:
+        """Before it is asked whether a process lives that has just ended here."""
+        await self._db.note_deaths()
+
     async def process(self, id: ProcessId) -> Process | None:
         rows = await self._select("WHERE id = ?", id)
         return rows[0] if rows else None

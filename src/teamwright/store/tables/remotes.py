@@ -1,7 +1,7 @@
 """Agents on workers, and the workers, as a replica of an engine knows them."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,14 @@ from teamwright.store.acts.remotes import (
 from teamwright.store.db.database import Database
 from teamwright.store.db.statements import fetch_all
 from teamwright.store.tables.rows.processes import Lease
-from teamwright.store.tables.rows.remotes import Remote, find_remote, select_remotes, wait_words
+from teamwright.store.tables.rows.remotes import (
+    Remote,
+    find_remote,
+    select_of_worker,
+    select_open,
+    select_remotes,
+    wait_words,
+)
 
 __all__ = ["BeginRemote", "Consult", "OfferSlots", "Remote", "RemoteTable", "Worker"]
 
@@ -90,7 +97,7 @@ class RemoteTable(Struct, frozen=True):
     async def of_team(self, team: str) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "team = ?", team))
 
-    async def questions(self, agents: Sequence[AgentId]) -> list[Consult]:
+    async def questions(self, agents: Collection[AgentId]) -> list[Consult]:
         """Open ones of these agents."""
         return [found for found in await self._db.read(_open_consults) if found.agent in agents]
 
@@ -104,7 +111,7 @@ class RemoteTable(Struct, frozen=True):
 
     async def given(self, process: ProcessId) -> list[Remote]:
         """Those that a worker runs, or is to run."""
-        return await self._db.read(lambda db: select_remotes(db, "worker = ? AND state <> 'ended'", process))
+        return await self._db.read(lambda db: select_of_worker(db, process))
 
     async def is_passed_over(self, process: ProcessId) -> bool:
         """Did it not claim what it was given? Then it is given nothing before it offers its slots again."""
@@ -143,7 +150,7 @@ class RemoteTable(Struct, frozen=True):
 
     async def all_open(self) -> list[Remote]:
         """Those that have not ended."""
-        return await self._db.read(lambda db: select_remotes(db, "state <> 'ended'"))
+        return await self._db.read(select_open)
 
     async def waits_for(self, remote: Remote) -> str:
         """Words; empty if it has a worker."""
@@ -175,7 +182,7 @@ def _workers(db: sqlite3.Connection) -> list[Worker]:
     """
     found: list[Worker] = []
     for process, name, host, version, slots, labels, providers, draining, joined, gone in db.execute(sql).fetchall():
-        agents = tuple(remote.agent for remote in select_remotes(db, "worker = ? AND state <> 'ended'", process))
+        agents = tuple(remote.agent for remote in select_of_worker(db, process))
         state = "lost" if gone else "draining" if draining else "ready"
         told = dict(msgspec.json.decode(labels, type=list[tuple[str, str]]))
         keys = tuple(msgspec.json.decode(providers, type=list[str]))

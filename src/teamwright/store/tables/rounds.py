@@ -11,14 +11,17 @@ from teamwright.core.ids import AgentId
 _MOST = "(SELECT :each * count(*) FROM members WHERE members.team = teams.n AND members.state <> 'shutdown')"
 
 
-def count_round(db: sqlite3.Connection, team: str, agent: AgentId) -> None:
+def count_round(db: sqlite3.Connection, team: int, agent: int) -> None:
     """It speaks. Only one that has heard something since it spoke last goes on with what was there."""
-    sql = """
-        UPDATE members SET heard = 0 WHERE team = (SELECT n FROM teams WHERE name = ?)
-            AND agent = (SELECT n FROM agents WHERE id = ?) AND heard = 1
-    """
+    sql = "UPDATE members SET heard = 0 WHERE team = ? AND agent = ? AND heard = 1"
     if db.execute(sql, (team, agent)).rowcount:
-        db.execute("UPDATE teams SET rounds = rounds + 1 WHERE name = ?", (team,))
+        db.execute("UPDATE teams SET rounds = rounds + 1 WHERE n = ?", (team,))
+
+
+def count_round_by_name(db: sqlite3.Connection, team: str, agent: AgentId) -> None:
+    sql = "SELECT teams.n, agents.n FROM teams, agents WHERE teams.name = ? AND agents.id = ?"
+    if (found := db.execute(sql, (team, agent)).fetchone()) is not None:
+        count_round(db, *found)
 
 
 def count_handed(db: sqlite3.Connection, team: str) -> None:
@@ -28,7 +31,7 @@ def count_handed(db: sqlite3.Connection, team: str) -> None:
 
 def rounds_spent(db: sqlite3.Connection, team: str, each: int) -> int:
     """How many there were if that is all there may be: `each` for every member. Else 0."""
-    sql = f"SELECT rounds FROM teams WHERE name = :team AND rounds >= {_MOST}"  # noqa: S608
+    sql = f"SELECT rounds FROM teams WHERE name = :team AND rounds > 0 AND rounds >= {_MOST}"  # noqa: S608
     row = db.execute(sql, {"team": team, "each": each}).fetchone()
     return row[0] if row else 0
 

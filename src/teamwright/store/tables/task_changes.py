@@ -23,7 +23,7 @@ from teamwright.core.data.tasks import (
     refuse_wait,
 )
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store.tables.rounds import count_round, note_team_progress, rounds_spent
+from teamwright.store.tables.rounds import count_round_by_name, note_team_progress, rounds_spent
 from teamwright.store.tables.rows import tasks as rows
 from teamwright.store.tables.rows.agents import insert_letter
 from teamwright.store.tables.rows.teams import find_by_name, is_member
@@ -159,7 +159,7 @@ def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each:
             letter = replace(letter, body=replace(letter.body, quiet=True))  # noqa: PLW2901
         insert_letter(db, letter, now)
     if told:
-        count_round(db, list, by.agent)
+        count_round_by_name(db, list, by.agent)
 
 
 def _letter_about(db: sqlite3.Connection, list: str, task: Task, by: Actor, now: int) -> Letter | None:

@@ -21,9 +21,18 @@ from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from, is_session_id, sessions_named
 from teamwright.surfaces.acp.protocol import shapes
 from teamwright.surfaces.acp.protocol.greeting import HOW_TO_GET_A_MODEL
-from teamwright.surfaces.acp.protocol.wire import INTERNAL, METHOD, NO_MODEL, NO_SESSION, PARAMS, Answer, RpcError, Wire
+from teamwright.surfaces.acp.protocol.wire import (
+    INTERNAL,
+    METHOD,
+    NO_MODEL,
+    NO_SESSION,
+    PARAMS,
+    RequestResult,
+    RpcError,
+    Wire,
+)
 from teamwright.surfaces.acp.questions.trust import ask_trust
-from teamwright.surfaces.acp.threads.hosting import Host, KeepDoor
+from teamwright.surfaces.acp.threads.hosting import KeepDoor, SessionHost
 from teamwright.surfaces.acp.threads.listing import list_page
 from teamwright.surfaces.acp.threads.prompt_content import prompt_of
 from teamwright.surfaces.acp.threads.prompts import Prompts
@@ -31,7 +40,7 @@ from teamwright.surfaces.acp.threads.replay import fold_again, updates_of
 from teamwright.surfaces.acp.threads.thread import Thread
 from teamwright.surfaces.port.deleting import delete_stored
 
-Method = Callable[[Raw], Awaitable[Answer]]
+Method = Callable[[Raw], Awaitable[RequestResult]]
 
 
 class EditorSessions:
@@ -61,7 +70,7 @@ class EditorSessions:
             "_session/steering": self._steer,
         }
 
-    async def answer(self, method: str, params: Raw) -> Answer:
+    async def answer(self, method: str, params: Raw) -> RequestResult:
         run = self._methods.get(method)
         if run is None:
             raise RpcError(METHOD, f"there is no method {method!r}")
@@ -75,31 +84,31 @@ class EditorSessions:
 
     # --- sessions
 
-    async def _authenticate(self, params: Raw) -> Answer:
+    async def _authenticate(self, params: Raw) -> RequestResult:
         """Whether there is a model now: settings are read anew."""
         try:
             await to_thread.run_sync(read_setup, self._options)
         except TeamwrightError as error:
             raise _failure(error) from None
-        return Answer({})
+        return RequestResult({})
 
-    async def _new(self, params: Raw) -> Answer:
+    async def _new(self, params: Raw) -> RequestResult:
         asked: shapes.Opening = shapes.read(params, shapes.Opening)
         return await self._opened(self._options_for(asked, Origin()), replay=False)
 
-    async def _fork(self, params: Raw) -> Answer:
+    async def _fork(self, params: Raw) -> RequestResult:
         asked: shapes.Reopening = shapes.read(params, shapes.Reopening)
         origin = Origin(resume=_checked(asked.sessionId), fork=True)
         return await self._opened(self._options_for(asked, origin), replay=False)
 
-    async def _reopen(self, params: Raw, *, replay: bool) -> Answer:
+    async def _reopen(self, params: Raw, *, replay: bool) -> RequestResult:
         asked: shapes.Reopening = shapes.read(params, shapes.Reopening)
         options = self._options_for(asked, Origin(resume=_checked(asked.sessionId)))
         async with self._opening.setdefault(asked.sessionId, anyio.Lock()):
             if (known := self.threads.get(asked.sessionId)) is not None and not known.over.is_set():
                 if replay:
                     await self._tell_again(known)
-                return Answer(known.state())
+                return RequestResult(known.state())
             return await self._opened(options, replay=replay)
 
     async def _tell_again(self, thread: Thread) -> None:
@@ -109,17 +118,17 @@ class EditorSessions:
         for update in updates_of(items, port.main, str(port.cwd)):
             thread.hearing.tell(update)
 
-    async def _opened(self, options: Options, *, replay: bool) -> Answer:
+    async def _opened(self, options: Options, *, replay: bool) -> RequestResult:
         thread = await self._open(options, Prompts(), replay=replay)
         state = {"sessionId": thread.port.id} | thread.state()
 
         def announce() -> None:
             self._group.start_soon(self._get_ready, thread)
 
-        return Answer(state, announce)
+        return RequestResult(state, announce)
 
     async def _open(self, options: Options, prompts: Prompts, *, replay: bool) -> Thread:
-        host = Host(options, self._keep_door)
+        host = SessionHost(options, self._keep_door)
         try:
             port = await self._group.start(host.run)
         except Exception as error:  # noqa: BLE001  # also a group with one error of ours in it
@@ -186,19 +195,19 @@ class EditorSessions:
             keep_files=True,
         )
 
-    async def _list(self, params: Raw) -> Answer:
+    async def _list(self, params: Raw) -> RequestResult:
         asked: shapes.SessionsWanted = shapes.read(params, shapes.SessionsWanted)
         if asked.cwd is not None and not Path(asked.cwd).is_absolute():
             raise RpcError(PARAMS, f"cwd must be an absolute path, and {asked.cwd!r} is not")
-        return Answer(await list_page(home_from(self._options.env), asked.cwd, asked.cursor))
+        return RequestResult(await list_page(home_from(self._options.env), asked.cwd, asked.cursor))
 
-    async def _close(self, params: Raw) -> Answer:
+    async def _close(self, params: Raw) -> RequestResult:
         thread = self._thread(shapes.read(params, shapes.OfSession).sessionId)
         del self.threads[thread.port.id]
         await thread.close()
-        return Answer({})
+        return RequestResult({})
 
-    async def _delete(self, params: Raw) -> Answer:
+    async def _delete(self, params: Raw) -> RequestResult:
         id: str = shapes.read(params, shapes.OfSession).sessionId
         thread = self.threads.get(id)
         if thread is not None and thread.port.elsewhere:
@@ -214,7 +223,7 @@ class EditorSessions:
             raise _failure(error) from None
         if busy:
             raise _busy(id)
-        return Answer({})
+        return RequestResult({})
 
     # --- one session
 
@@ -224,44 +233,44 @@ class EditorSessions:
             raise RpcError(NO_SESSION, f"no session {id!r} is open here: load it first")
         return thread
 
-    def _prompt(self, params: Raw) -> Awaitable[Answer]:
+    def _prompt(self, params: Raw) -> Awaitable[RequestResult]:
         asked: shapes.PromptRequest = shapes.read(params, shapes.PromptRequest)
         return self._run_prompt(self._thread(asked.sessionId), asked)
 
-    async def _run_prompt(self, thread: Thread, asked: shapes.PromptRequest) -> Answer:
-        return Answer({"stopReason": await thread.prompt(prompt_of(asked))})
+    async def _run_prompt(self, thread: Thread, asked: shapes.PromptRequest) -> RequestResult:
+        return RequestResult({"stopReason": await thread.prompt(prompt_of(asked))})
 
-    async def _steer(self, params: Raw) -> Answer:
+    async def _steer(self, params: Raw) -> RequestResult:
         asked: shapes.PromptRequest = shapes.read(params, shapes.PromptRequest)
         try:
-            return Answer({"outcome": await self._thread(asked.sessionId).steer(prompt_of(asked))})
+            return RequestResult({"outcome": await self._thread(asked.sessionId).steer(prompt_of(asked))})
         except TeamwrightError as error:
             raise _failure(error) from None
 
-    async def _cancel(self, params: Raw) -> Answer:
+    async def _cancel(self, params: Raw) -> RequestResult:
         id: str = shapes.read(params, shapes.OfSession).sessionId
         for thread in self.threads.values():
             if (child := thread.hearing.children.known(id)) is not None:
                 await thread.stop_child(child)
-                return Answer({})
+                return RequestResult({})
         await self._thread(id).cancel()
-        return Answer({})
+        return RequestResult({})
 
-    async def _set_mode(self, params: Raw) -> Answer:
+    async def _set_mode(self, params: Raw) -> RequestResult:
         asked: shapes.ModeWanted = shapes.read(params, shapes.ModeWanted)
         await self._thread(asked.sessionId).set_option("mode", asked.modeId)
-        return Answer({})
+        return RequestResult({})
 
-    async def _set_model(self, params: Raw) -> Answer:
+    async def _set_model(self, params: Raw) -> RequestResult:
         asked: shapes.ModelWanted = shapes.read(params, shapes.ModelWanted)
         await self._thread(asked.sessionId).set_option("model", asked.modelId)
-        return Answer({})
+        return RequestResult({})
 
-    async def _set_option(self, params: Raw) -> Answer:
+    async def _set_option(self, params: Raw) -> RequestResult:
         asked: shapes.OptionWanted = shapes.read(params, shapes.OptionWanted)
         thread = self._thread(asked.sessionId)
         await thread.set_option(asked.configId, asked.value)
-        return Answer({"configOptions": thread.config.options()})
+        return RequestResult({"configOptions": thread.config.options()})
 
 
 def servers_text(servers: list[shapes.McpServer]) -> str:

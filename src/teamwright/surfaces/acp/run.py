@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from teamwright.surfaces.acp.protocol import shapes
 from teamwright.surfaces.acp.protocol.greeting import greeting
-from teamwright.surfaces.acp.protocol.wire import REQUEST, Answer, RpcError, Wire
+from teamwright.surfaces.acp.protocol.wire import REQUEST, RequestResult, RpcError, Wire
 from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.surfaces.stdin import read_chunks
 from teamwright.surfaces.stdout import Out
@@ -34,11 +34,11 @@ class Front:
         self._client: shapes.Client | None = None
         self.connection: EditorSessions | None = None
 
-    async def serve(self, method: str, params: Raw) -> Answer:
+    async def serve(self, method: str, params: Raw) -> RequestResult:
         if method == "initialize":
             said: shapes.Hello = shapes.read(params, shapes.Hello)
             self._client = shapes.client_of(said.clientCapabilities)
-            return Answer(greeting(), self._prepare)
+            return RequestResult(greeting(), self._prepare)
         if self._client is None:
             raise RpcError(REQUEST, f"{method} comes before initialize")
         return await self._connection(self._client).answer(method, params)

@@ -16,7 +16,7 @@ from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text, TextDelta
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, new_letter_id
-from teamwright.store.engine.address import Address, read_agent_url
+from teamwright.store.engine.wire.address import Address, read_agent_url
 from teamwright.surfaces.attach.lines import ToldLine, describe
 from teamwright.surfaces.plain import wants_colours
 from teamwright.surfaces.stdin import read_lines
@@ -31,20 +31,20 @@ _PATIENCE = 60.0  # seconds
 _delta = msgspec.json.Decoder(Streamed)
 
 
-class _Told(msgspec.Struct):
+class _Words(msgspec.Struct):
     """As much of a line as is looked at."""
 
     content: str | list[dict[str, Any]] = ""
 
 
-class _Asked(msgspec.Struct):
+class _ControlRequest(msgspec.Struct):
     subtype: str = ""
 
 
 class _Typed(msgspec.Struct):
     type: str = ""
-    message: _Told | None = None
-    request: _Asked | None = None
+    message: _Words | None = None
+    request: _ControlRequest | None = None
     request_id: str = ""
 
 
@@ -114,7 +114,7 @@ class _Visit:
 
     async def _show(self) -> None:
         """Returns when the agent has ended."""
-        from teamwright.store.engine.lines import Place  # noqa: PLC0415
+        from teamwright.store.engine.wire.lines import Place  # noqa: PLC0415
 
         past, place = deque[bytes](maxlen=AGAIN), Place()
 

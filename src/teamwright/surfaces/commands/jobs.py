@@ -52,7 +52,7 @@ def _show_none(*, as_json: bool) -> int:
     return 0
 
 
-class Found(msgspec.Struct, frozen=True):
+class SessionJobs(msgspec.Struct, frozen=True):
     """Of a session: its jobs, its teams, whether a process runs it now, and its agents on workers."""
 
     rows: list[JobRow]
@@ -61,14 +61,14 @@ class Found(msgspec.Struct, frozen=True):
     remotes: dict[AgentId, RemoteJob] = {}
 
 
-async def _read(home: Home, session: SessionId) -> Found:
+async def _read(home: Home, session: SessionId) -> SessionJobs:
     if not home.state.exists():
-        return Found([], TeamWaits((), (), ()), _lives(home, session))
+        return SessionJobs([], TeamWaits((), (), ()), _lives(home, session))
     state = await StateStore.open(home.state)
     try:
         led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # on an engine
         rows, crew = await JobTable(state.database).all(session), await read_crew(home, state, session)
-        return Found(rows, crew, led or _lives(home, session), await read_remotes(state))
+        return SessionJobs(rows, crew, led or _lives(home, session), await read_remotes(state))
     finally:
         await state.close()
 
@@ -101,7 +101,7 @@ def show_jobs(session: str | None, engine: str = "", *, as_json: bool) -> int:
     return 0
 
 
-def _job(row: JobRow, read: Found, engine: str) -> dict[str, Any]:
+def _job(row: JobRow, read: SessionJobs, engine: str) -> dict[str, Any]:
     job: dict[str, Any] = {
         "id": row.id,
         "kind": row.kind,
@@ -174,7 +174,7 @@ def _named(agent: str, found: list[WaitingJob], crew: TeamWaits) -> list[Waiting
     return [w for w in found if agent in (w.agent, w.name, ids.get(w.agent))]
 
 
-def _all_waits(path: Path, id: SessionId, read: Found) -> list[WaitingJob]:
+def _all_waits(path: Path, id: SessionId, read: SessionJobs) -> list[WaitingJob]:
     rows, alive, remotes = read.rows, read.alive, read.remotes
     files, latest = SessionFiles(path), {row.id: row for row in rows}
     found = [_main_waits(path, id, rows, read.crew, alive=alive)]

@@ -33,10 +33,10 @@ PATIENCE = 5.0  # seconds after which it tries again what it could not land
 LIMIT_ASK = 3  # times that an answer is asked for
 
 
-_Work = Callable[[LandingPlace, "_Asked"], Awaitable[int]]
+_Work = Callable[[LandingPlace, "_LandArgs"], Awaitable[int]]
 
 
-class _Asked(Struct, frozen=True):
+class _LandArgs(Struct, frozen=True):
     names: tuple[str, ...]
     priority: int
     target: str
@@ -63,7 +63,7 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
         parser.error("--queue and --give-up need a NAME")
     if found.list and found.names:
         parser.error("--list takes no names")
-    asked = _Asked(tuple(found.names), found.priority, found.target, found.check, found.json)
+    asked = _LandArgs(tuple(found.names), found.priority, found.target, found.check, found.json)
     options = Options(cwd=Path.cwd(), trust=found.trust, sandbox=False if found.no_sandbox else None)
     work = next((one for name, one in _ACTIONS.items() if getattr(found, name)), _land)
     try:
@@ -72,7 +72,7 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
         raise UsageError(str(error)) from None
 
 
-async def _opened(options: Options, work: _Work, asked: _Asked) -> int:
+async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
     """The status. A signal leaves no tree of the queue behind."""
     ended: list[int | ToolError | UsageError] = []
     caught: list[signal.Signals] = []
@@ -95,7 +95,7 @@ async def _opened(options: Options, work: _Work, asked: _Asked) -> int:
 # --- what it does
 
 
-async def _list(place: LandingPlace, asked: _Asked) -> int:
+async def _list(place: LandingPlace, asked: _LandArgs) -> int:
     entries = await place.landing.entries()
     if asked.as_json:
         print_json([landing_record(entry) for entry in entries])
@@ -118,7 +118,7 @@ async def _list(place: LandingPlace, asked: _Asked) -> int:
     return 0
 
 
-async def _queue(place: LandingPlace, asked: _Asked) -> int:
+async def _queue(place: LandingPlace, asked: _LandArgs) -> int:
     queued = [await _queue_one(place, name, asked) for name in asked.names]
     if asked.as_json:
         print_json([landing_record(entry) for entry in queued])
@@ -127,12 +127,12 @@ async def _queue(place: LandingPlace, asked: _Asked) -> int:
     return 0
 
 
-async def _queue_one(place: LandingPlace, name: str, asked: _Asked) -> LandEntry:
+async def _queue_one(place: LandingPlace, name: str, asked: _LandArgs) -> LandEntry:
     draft = await draft_for(place, name, target=asked.target, priority=asked.priority)
     return await place.landing.queue(draft)
 
 
-async def _give_up(place: LandingPlace, asked: _Asked) -> int:
+async def _give_up(place: LandingPlace, asked: _LandArgs) -> int:
     entries = await place.landing.entries()
     done = [await place.landing.give_up(find_named(entries, name).id, "a person gave it up") for name in asked.names]
     if asked.as_json:
@@ -142,7 +142,7 @@ async def _give_up(place: LandingPlace, asked: _Asked) -> int:
     return 0
 
 
-async def _land(place: LandingPlace, asked: _Asked) -> int:
+async def _land(place: LandingPlace, asked: _LandArgs) -> int:
     """Status 1 where something did not land."""
     _choose(place, asked)
     only = [(await _queue_one(place, name, asked)).id for name in asked.names] or None
@@ -167,7 +167,7 @@ async def _sum_up(place: LandingPlace, blocked: str, held: Mapping[LandId, str],
         _say(f"stopped with {many} waiting: {blocked}")
 
 
-async def _watch(place: LandingPlace, asked: _Asked) -> int:
+async def _watch(place: LandingPlace, asked: _LandArgs) -> int:
     """Also what others land here is shown. It never ends by itself."""
     _choose(place, asked)
     for name in asked.names:
@@ -200,7 +200,7 @@ _ACTIONS: dict[str, _Work] = {"list": _list, "watch": _watch, "queue": _queue, "
 # --- the check
 
 
-def _choose(place: LandingPlace, asked: _Asked) -> None:
+def _choose(place: LandingPlace, asked: _LandArgs) -> None:
     """Target and check of this run. The check is named now, or set, or asked for once."""
     with_choices(place.landing, target=asked.target)
     if asked.check is not None:

@@ -15,7 +15,7 @@ from teamwright.core.ids import SessionId
 from teamwright.models.prices import cost
 from teamwright.store.files.paths import SessionFiles, home_from, one_session
 from teamwright.surfaces.commands.tables import print_json
-from teamwright.telemetry.settings import SWITCHES, Wanted
+from teamwright.telemetry.settings import SWITCHES, TelemetryOptions
 
 Item = TypeVar("Item")
 OFF = (
@@ -54,7 +54,7 @@ def _moment(said: str | None) -> int:
         raise UsageError(f"--since {said!r} is not a time like 2026-11-17T09:00") from None
 
 
-def _send(files: SessionFiles, wanted: Wanted, since: int) -> dict[str, int]:
+def _send(files: SessionFiles, wanted: TelemetryOptions, since: int) -> dict[str, int]:
     """Span by span in batches; raises where the collector does not take one."""
     from teamwright.telemetry.facts.past import facts_of  # noqa: PLC0415
     from teamwright.telemetry.sending.sdk import open_logs, open_spans  # noqa: PLC0415

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import anyio
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec import Struct
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId
 from teamwright.store.db.statements import fetch_all
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.files.paths import home_from
 from teamwright.store.tables.remotes import RemoteTable
 from teamwright.store.tables.state import StateStore
@@ -45,14 +45,12 @@ def stop_remote(named: str | None, id: str) -> int:
     address = read_named_engine(named)
     if address is None:
         raise UsageError("--stop ends an agent on a worker: name its engine by --engine URL.")
-    return anyio.run(_stop, str(named or os.environ.get("TEAMWRIGHT_ENGINE", "")), id)
+    return anyio.run(_stop, address, id)
 
 
-async def _stop(named: str, id: str) -> int:
-    from teamwright.store.engine.address import read_named  # noqa: PLC0415
+async def _stop(address: Address, id: str) -> int:
     from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
 
-    address = read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
     space = await open_space(address, home_from(os.environ).root, Joining(patience=_LIMIT))
     try:
         table = RemoteTable(space.database)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import anyio
 import msgspec
 
-from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.surfaces.commands.tables import local_time
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
-    from teamwright.store.engine.address import Address
     from teamwright.store.engine.space import Space
+    from teamwright.store.engine.wire.address import Address
 
 _PATIENCE = 20.0  # seconds
 
@@ -25,9 +25,12 @@ def read_named_engine(named: str | None) -> "Address | None":
     named = named or os.environ.get("TEAMWRIGHT_ENGINE")
     if not named:
         return None
-    from teamwright.store.engine.address import read_named  # noqa: PLC0415
+    from teamwright.app.engine import address_of  # noqa: PLC0415
+    from teamwright.app.options import Options  # noqa: PLC0415
+    from teamwright.app.workspace import open_workspace  # noqa: PLC0415
 
-    return read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
+    options = Options(cwd=Path.cwd(), env=dict(os.environ), engine=named)
+    return address_of(options, open_workspace(options))
 
 
 _away = list[str]()  # why the listings of this run are old
@@ -67,14 +70,8 @@ def _last_known(root: Path, address: "Address", error: StoreError) -> Path:
 
 
 async def _refresh(address: "Address", root: Path) -> Path:
-    try:
-        from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "nats":
-            raise
-        raise UsageError(
-            "An engine needs a client that is not installed: `pip install 'teamwright[cluster]'` adds it."
-        ) from None
+    from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
+
     space = await open_space(address, root, Joining(joins=False, patience=_PATIENCE))
     try:
         await _fetch_changed(space)
@@ -86,6 +83,7 @@ async def _refresh(address: "Address", root: Path) -> Path:
 async def _fetch_changed(space: "Space") -> None:
     """Transcripts that have grown since they were last fetched, but for those that this machine writes itself."""
     from teamwright.store.db.statements import fetch_all  # noqa: PLC0415
+    from teamwright.store.engine.copies import remove_copies  # noqa: PLC0415
     from teamwright.store.engine.space import files_in, is_held  # noqa: PLC0415
 
     file = space.home.root / "fetched.json"
@@ -93,6 +91,7 @@ async def _fetch_changed(space: "Space") -> None:
         before = msgspec.json.decode(await anyio.Path(file).read_bytes(), type=dict[str, int])
     except (FileNotFoundError, msgspec.DecodeError):
         before = {}
+    await remove_copies(space)
     counts = await space.lines.counts()
     sql = "SELECT agents.id, sessions.id, sessions.cwd FROM agents JOIN sessions ON sessions.n = agents.session"
     for agent, session, cwd in await space.replica.read(fetch_all(sql, ())):

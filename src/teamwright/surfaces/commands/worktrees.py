@@ -12,10 +12,10 @@ from teamwright.app.workspace import open_workspace, tell_git
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.text import plural
-from teamwright.host.git.kept import KeptCommit, kept_commits
-from teamwright.host.git.listing import MOST_COMMITS, WorktreeView, view
-from teamwright.host.git.merge import Preview, merge, preview_merge
-from teamwright.host.git.worktree import FoundTree, Worktree, remove
+from teamwright.host.git.worktrees.kept import KeptCommit, kept_commits
+from teamwright.host.git.worktrees.listing import MOST_COMMITS, WorktreeView, view
+from teamwright.host.git.worktrees.merge import Preview, merge, preview_merge
+from teamwright.host.git.worktrees.worktree import FoundTree, Worktree, remove
 from teamwright.store.tables.member_worktrees import Houses
 from teamwright.surfaces.commands.tables import print_json, print_table
 from teamwright.surfaces.reports.worktree_names import owner_of, pick

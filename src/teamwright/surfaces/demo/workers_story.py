@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
+from teamwright.core.permissions.rules import AGENT, BASH, EDIT, READ
 from teamwright.surfaces.demo.shop import LABELS, PRICES
+from teamwright.tools.agents.messages import SendMessage
+from teamwright.tools.agents.team import TeamCreate
 
 PROMPT = "Fix the shop with two teammates, and merge their work."
 COMMITS = ("A shop", "cheapest() of an empty list is None", "Prices with two digits")
@@ -25,25 +28,25 @@ def _teammate(file: str, change: tuple[str, str], words: tuple[str, str, str], p
     agree = {"type": "shutdown_response", "request_id": "{{re:(shutdown-[0-9a-f]+)}}", "approve": True}
     tests = f"python3 -m unittest -q test_{file}"
     return [
-        [first, _use("Read", file_path=f"{file}.py")],
-        [_use("Edit", file_path=f"{file}.py", old_string=change[0], new_string=change[1])],
-        {"blocks": [second, _use("Bash", command=f"{tests} && git commit -qam '{commit}'")], "delay": pause},
+        [first, _use(READ, file_path=f"{file}.py")],
+        [_use(EDIT, file_path=f"{file}.py", old_string=change[0], new_string=change[1])],
+        {"blocks": [second, _use(BASH, command=f"{tests} && git commit -qam '{commit}'")], "delay": pause},
         "It is done.",
-        [_use("SendMessage", to="team-lead", message=agree)],
+        [_use(SendMessage.spec.name, to="team-lead", message=agree)],
     ]
 
 
 def script_text() -> str:
     agents = [
-        _use("Agent", name=name, description=file, prompt=prompt)
+        _use(AGENT, name=name, description=file, prompt=prompt)
         for name, prompt, file in (("ada", _ADA, "prices"), ("ben", _BEN, "labels"))
     ]
-    leave = [_use("SendMessage", to=name, message={"type": "shutdown_request"}) for name in ("ada", "ben")]
+    leave = [_use(SendMessage.spec.name, to=name, message={"type": "shutdown_request"}) for name in ("ada", "ben")]
     main = [
-        ["A team, first.", _use("TeamCreate", team_name="shop", description="mends the shop")],
+        ["A team, first.", _use(TeamCreate.spec.name, team_name="shop", description="mends the shop")],
         ["Each fault gets a teammate, wherever there is room.", *agents],
-        ["Their branches come to this repository by themselves.", _use("Bash", command=_WAIT)],
-        ["I merge both and run their tests.", _use("Bash", command=f"{_MERGE} && {_TESTS}")],
+        ["Their branches come to this repository by themselves.", _use(BASH, command=_WAIT)],
+        ["I merge both and run their tests.", _use(BASH, command=f"{_MERGE} && {_TESTS}")],
         ["Nobody is needed any more.", *leave],
     ]
     ada = _teammate("prices", PRICES, ("min() of nothing raises.", "The edit is still here.", COMMITS[1]), _PAUSE)

@@ -16,6 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
 from teamwright.runtime.port import (
+    END,
     Crew,
     Live,
     Named,
@@ -25,7 +26,7 @@ from teamwright.runtime.port import (
     SessionStatus,
     StandingRule,
 )
-from teamwright.runtime.replay import read_agent, read_all
+from teamwright.runtime.replay import PageReader, Past, read_all
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
 from teamwright.surfaces.port.app_protocol import ControlBody, Heard, Welcome
@@ -59,6 +60,7 @@ class RemoteSession:
         self._put, self._records = anyio.create_memory_object_stream[Record](MOST_WAITING)
         self._welcome: Welcome | None = None
         self._gone = False
+        self._pages: PageReader | None = None
         self._facts: SessionFacts | None = None
         self.notes: Sequence[str] = (NOTE,)
 
@@ -99,15 +101,18 @@ class RemoteSession:
     def color(self, agent: AgentId, kind: str) -> str:
         return self.facts.colors.get(agent) or self._known.kind_colors.get(kind, "")
 
-    async def begin(self) -> tuple[list[Record], Live]:
+    async def begin(self, newest: int = END) -> tuple[Past, Live]:
         welcome = self._known
-        was, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, welcome.cursor)
+        past, elsewhere = await to_thread.run_sync(read_all, self._home, self.id, welcome.cursor, newest)
         for agent in elsewhere:
-            was += [record for record in await self.past(agent) if record.n <= welcome.cursor[agent]]
-        return [*was, *welcome.now], self._records
+            past.records += [record for record in await self.past(agent) if record.n <= welcome.cursor[agent]]
+        past.records += welcome.now
+        return past, self._records
 
-    async def past(self, agent: AgentId) -> list[Record]:
-        found = await to_thread.run_sync(read_agent, self._home, self.id, agent, abandon_on_cancel=True)
+    async def past(self, agent: AgentId, before: int = END, newest: int = END) -> list[Record]:
+        if self._pages is None:
+            self._pages = PageReader(self._home, self.id)
+        found = await to_thread.run_sync(self._pages.read, agent, before, newest, abandon_on_cancel=True)
         return await self._ask(speech.AskPast(agent), list[Record]) if found is None else found
 
     # --- what is asked for

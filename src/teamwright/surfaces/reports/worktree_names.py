@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from teamwright.core.errors import UsageError
 from teamwright.core.text import closest
-from teamwright.host.git.worktree import FoundTree, Worktree
+from teamwright.host.git.worktrees.worktree import FoundTree, Worktree
 from teamwright.store.tables.member_worktrees import Houses
 from teamwright.tools.bounds import visible
 

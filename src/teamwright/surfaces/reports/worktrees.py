@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
-from teamwright.host.git.kept import KeptCommit
-from teamwright.host.git.listing import WorktreeView
-from teamwright.host.git.merge import Preview
-from teamwright.host.git.worktree import FoundTree, find, find_one
+from teamwright.host.git.worktrees.kept import KeptCommit
+from teamwright.host.git.worktrees.listing import WorktreeView
+from teamwright.host.git.worktrees.merge import Preview
+from teamwright.host.git.worktrees.worktree import FoundTree, find, find_one
 from teamwright.store.files.paths import home_from
 from teamwright.store.tables.member_worktrees import Houses, read_houses
 from teamwright.surfaces.reports.worktree_names import pick

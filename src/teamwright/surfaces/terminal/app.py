@@ -322,7 +322,7 @@ class TerminalApp(App[Leave]):
         self.conversation.toggle_everything()
 
     def action_page(self, by: int) -> None:
-        self.conversation.scroll_relative(y=by * max(1, self.conversation.size.height - 2), animate=False)
+        self.conversation.page(by)
         self._pace.wake()
 
     def action_bottom(self) -> None:

@@ -8,12 +8,14 @@ from anyio import lowlevel, to_thread
 
 from teamwright.core.data.event import Asked, Record, TurnEnded
 from teamwright.core.ids import AgentId
-from teamwright.runtime.port import Live, SessionPort
-from teamwright.runtime.replay import END
+from teamwright.runtime.port import END, Live, SessionPort
 from teamwright.surfaces.view.shapes import Item
+from teamwright.surfaces.view.talk import first_of_newest
 from teamwright.surfaces.view.view import SessionFold, older
 
 SLICE = 0.008  # seconds of folding between two looks at the keyboard
+NEWEST = 300  # lines of each transcript that are folded at first
+LINES = 2  # of a transcript for each item on the screen, roughly
 
 
 class FollowerNews(Protocol):
@@ -26,12 +28,14 @@ class EventFollower:
         self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 
     async def follow(self) -> None:
-        """Until the session ends. It begins with all that was, which is folded at once and drawn once."""
-        was, live = await self._session.begin()
+        """Until the session ends. It begins with the newest part of what was: folded at once, drawn once."""
+        past, live = await self._session.begin(NEWEST)
         try:
-            for record in was:
+            for agent, skimmed in past.skimmed.items():
+                self._view.pass_over(agent, skimmed)
+            for record in past.records:
                 self._apply(record)
-            was.clear()
+            past.records.clear()
             if self._view.questions:
                 self._heard(ended=False, asked=True)
             await self._go_on(live)
@@ -61,9 +65,13 @@ class EventFollower:
 
 async def read_again(session: SessionPort, agent: AgentId, before: int = END, most: int = END) -> list[Item]:
     """The items of an agent's transcript before a line, the newest ones."""
-    records = await session.past(agent)
-    found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)
-    return found[-most:]
+    found: list[Item] = []
+    while not found and before > 1:
+        records = await session.past(agent, before, min(END, LINES * most))
+        found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)
+        first = next((record.n for record in records if record.n > 1), 0)
+        before = first if first < before else 0  # further back if these tell nothing
+    return found[first_of_newest(found, most) :]
 
 
 async def read_missing(session: SessionPort, view: SessionFold, agent: AgentId) -> None:

@@ -89,18 +89,20 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
         session.notes = (*session.notes, note)
     gc.freeze()
     gc.enable()
-    async with session:
-        here = LocalSession(session, session.home or home)
-        app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
-        leave, caught = None, list[int]()
-        async with anyio.create_task_group() as group:
-            group.start_soon(keep_door, session, here.home, options.env)
-            group.start_soon(heed_signals, app, caught)
-            leave = await app.run_async()
-            group.cancel_scope.cancel()
-        session.hurry()
-    if (leave is None or leave.origin is None) and here.facts.begun:
-        sys.stdout.write(f"Resume this session with: teamwright --resume {session.id}\n")
+    here = LocalSession(session, session.home or home)
+    app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
+    leave, caught = None, list[int]()
+    try:
+        async with session:
+            async with anyio.create_task_group() as group:
+                group.start_soon(keep_door, session, here.home, options.env)
+                group.start_soon(heed_signals, app, caught)
+                leave = await app.run_async()
+                group.cancel_scope.cancel()
+            session.hurry()
+    finally:  # also after a Ctrl+C while it closes
+        if (leave is None or leave.origin is None) and here.facts.begun:
+            sys.stdout.write(f"Resume this session with: teamwright --resume {session.id}\n")
     if session.left_at_work:
         sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0

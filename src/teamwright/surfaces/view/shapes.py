@@ -126,6 +126,6 @@ class Talk(Struct):
     """The newest part of one agent's conversation. What is older than `items` is read from the transcript again."""
 
     items: list[Item] = field(default_factory=list[Item])
-    dropped: int = 0  # items that were there before the first one
+    dropped: int = 0  # grows with what was there before the first one
     version: int = 0  # grows with every change
     cuts: int = 0  # how often its end was taken away by a rewind, or came back

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from teamwright.core.data.content.patch import patch_of
 from teamwright.core.data.event import (
     AgentStarted,
     Compacted,
@@ -36,7 +37,6 @@ from teamwright.core.data.message import (
 from teamwright.core.ids import CallId
 from teamwright.surfaces.view import text as words
 from teamwright.surfaces.view.letters import MOST_RESULT, items_of
-from teamwright.surfaces.view.patches import patch_of
 from teamwright.surfaces.view.sentences import restored_words, retry_words, rewind_words, to_person
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Talk, Thought
 from teamwright.tools.bounds import bounded
@@ -243,7 +243,7 @@ class TalkFold:
     def _bound(self) -> None:
         items = self.talk.items
         if len(items) > self._most + SLACK:
-            extra = len(items) - self._most
+            extra = first_of_newest(items, self._most)
             del items[:extra]
             self.talk.dropped += extra
 
@@ -252,6 +252,15 @@ def before(items: Sequence[Item], line: int) -> list[Item]:
     """Those that stand before a line of the transcript. Lines of the surface's own have no number."""
     end = next((place for place, item in enumerate(items) if item.n >= line), len(items))
     return list(items[:end])
+
+
+def first_of_newest(items: Sequence[Item], most: int) -> int:
+    """The index from which on the newest ones stand. All of one line are among them, or none: those before a line are
+    read again."""
+    first = max(0, len(items) - most)
+    while 0 < first < len(items) and 0 < items[first].n == items[first - 1].n:
+        first -= 1
+    return first
 
 
 def bounded_args(args: dict[str, Any]) -> dict[str, Any]:

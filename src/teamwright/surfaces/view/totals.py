@@ -2,10 +2,11 @@
 
 from msgspec import Struct
 
+from teamwright.core.data.content.patch import count_lines, patch_of
 from teamwright.core.data.event import Event, Replied, ToolEnded
 from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.view.patches import patch_of
+from teamwright.runtime.skim import Skimmed
 
 
 class Totals(Struct):
@@ -25,8 +26,15 @@ class Totals(Struct):
                 if agent == main:
                     self.last = event.usage
             case ToolEnded(data=data) if data and not event.is_error:
-                lines = [line for hunk in patch_of(data) for line in hunk.lines]
-                self.added += sum(line.startswith("+") for line in lines)
-                self.removed += sum(line.startswith("-") for line in lines)
+                added, removed = count_lines(patch_of(data))
+                self.added, self.removed = self.added + added, self.removed + removed
             case _:
                 pass
+
+    def add(self, skimmed: Skimmed) -> None:
+        """Of lines that are not folded."""
+        for usage in skimmed.used.values():
+            self.usage += usage
+        self.api_ms += skimmed.api_ms
+        self.added += skimmed.added
+        self.removed += skimmed.removed

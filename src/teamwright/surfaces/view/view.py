@@ -1,7 +1,7 @@
 """Folds a session's events into what the screen needs: plain data that knows nothing of drawing."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from teamwright.core.data.event import (
     AgentEnded,
@@ -32,6 +32,7 @@ from teamwright.core.data.message import BlockStarted, PromptRead, Usage
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.permissions.consent import Question
+from teamwright.runtime.skim import Skimmed
 from teamwright.surfaces.view.letters import job_end
 from teamwright.surfaces.view.shapes import (
     AgentView,
@@ -123,6 +124,20 @@ class SessionFold:
         self.version += 1
         self.totals.apply(record.agent, self.main, record.event)
         self._apply(record, record.event)
+
+    def pass_over(self, agent: AgentId, skimmed: Skimmed) -> None:
+        """The beginning of a transcript that is not folded."""
+        self.spend(agent, skimmed.used)
+        self.totals.add(skimmed)
+        self._fold(agent).talk.dropped += 1
+        self.tasks_changed += 1
+
+    def spend(self, agent: AgentId, used: Mapping[str, Usage]) -> None:
+        """What an agent used in replies that are not folded, by model."""
+        view = self.agent(agent)
+        for model, usage in used.items():
+            view.tokens += usage.input + usage.output + usage.cache_write
+            self._charge(view, model or view.model, usage)
 
     def _apply(self, record: Record, event: Event) -> None:
         match event:
@@ -319,7 +334,7 @@ class SessionFold:
 def older(records: Iterable[Record], agent: AgentId, before: int) -> list[Item]:
     """The items of an agent's transcript up to a line: what has been dropped from memory.
 
-    All of it is folded: what comes later may be a rewind, which takes some of them away.
+    All that is given is folded: what comes later may be a rewind, which takes some of them away.
     """
     fold = TalkFold(most=1 << 40)
     for record in records:

@@ -202,10 +202,11 @@ class Fold:
         run.add(event.usage, usd)
         self._tell_chat(state, n, at, event=event, usage=event.usage, usd=usd)
         state.free_at = at
+        spot = run.place.spot
         for call in event.message.calls:
-            place = Place(Spot(run.place.spot.trace, span_id(state.who.id, call.id, "execute_tool")), run.place.root)
+            place = Place(Spot(spot.trace, span_id(state.who.id, call.id, "execute_tool")), run.place.root)
             state.put(call.id, place)
-            state.calls[call.id] = OpenCall(call, place, run.place.spot.span, at)
+            state.calls[call.id] = OpenCall(call, place, spot.span, at)
 
     def _compacted(self, state: AgentState, n: int, at: int, event: Compacted) -> None:
         usd = self._price(state.model, event.usage)

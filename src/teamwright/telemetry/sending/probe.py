@@ -4,13 +4,13 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from teamwright.telemetry.settings import Wanted
+from teamwright.telemetry.settings import TelemetryOptions
 
 LIMIT = 5.0  # seconds
 _LOCAL = "http://localhost:4318"
 
 
-def probe(wanted: Wanted) -> Iterator[tuple[bool, str]]:
+def probe(wanted: TelemetryOptions) -> Iterator[tuple[bool, str]]:
     """(is it well, in words) for each address that is in use. Blocks."""
     signals = {"traces": wanted.traces, "metrics": wanted.metrics, "logs": wanted.logs}
     if not any(exporter != "none" for exporter in signals.values()):
@@ -25,7 +25,7 @@ def probe(wanted: Wanted) -> Iterator[tuple[bool, str]]:
         yield _reach(address, ", ".join(told))
 
 
-def _address(wanted: Wanted, signal: str) -> str:
+def _address(wanted: TelemetryOptions, signal: str) -> str:
     own = wanted.env.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
     return own or wanted.env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or _LOCAL
 

@@ -40,7 +40,7 @@ from opentelemetry.trace import (
 from teamwright import __version__
 from teamwright.core.errors import UsageError
 from teamwright.telemetry.facts.ids import Spot
-from teamwright.telemetry.settings import Exporter, Wanted
+from teamwright.telemetry.settings import Exporter, TelemetryOptions
 from teamwright.telemetry.signals import names
 from teamwright.telemetry.signals.shapes import LogEvent, Measure, Span
 
@@ -55,7 +55,7 @@ logging.getLogger("opentelemetry").propagate = False  # its complaints would sta
 
 
 @contextmanager
-def _environment(wanted: Wanted) -> Generator[None]:
+def _environment(wanted: TelemetryOptions) -> Generator[None]:
     """The SDK reads `os.environ` while it is set up; what a person's settings say is not there."""
     told = {_TEMPORALITY: "delta"} | dict(wanted.env)
     with _ENVIRON:
@@ -94,7 +94,7 @@ def _otlp(signal: str, variable: str, env: Mapping[str, str]) -> Any:
 # --- traces
 
 
-def open_spans(wanted: Wanted) -> Callable[[Sequence[Span]], bool]:
+def open_spans(wanted: TelemetryOptions) -> Callable[[Sequence[Span]], bool]:
     with _environment(wanted):
         resource = _resource()
         console = wanted.traces == "console"
@@ -131,7 +131,7 @@ def _span(span: Span, resource: Resource) -> ReadableSpan:
 # --- events
 
 
-def open_logs(wanted: Wanted) -> Callable[[Sequence[LogEvent]], bool]:
+def open_logs(wanted: TelemetryOptions) -> Callable[[Sequence[LogEvent]], bool]:
     with _environment(wanted):
         resource = _resource()
         console = wanted.logs == "console"
@@ -159,7 +159,9 @@ def _record(event: LogEvent) -> LogRecord:
 # --- metrics
 
 
-def open_metrics(wanted: Wanted, gauges: Callable[[], Sequence[Measure]]) -> Callable[[Sequence[Measure]], bool]:
+def open_metrics(
+    wanted: TelemetryOptions, gauges: Callable[[], Sequence[Measure]]
+) -> Callable[[Sequence[Measure]], bool]:
     """Figures are added up by the SDK, and sent when their time has come; `gauges` are looked at then."""
     with _environment(wanted):
         exporter, temporality = _metric_exporter(wanted.metrics, wanted.env)

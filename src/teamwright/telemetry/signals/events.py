@@ -61,8 +61,8 @@ class Events:
                 yield self._chat(fact)
             case ToolUse():
                 yield from self._tool(fact)
-            case Run() if not fact.who.resident:
-                found = {"agent_type": fact.who.started.kind, "route": fact.who.route, "success": not fact.error}
+            case Run(who=who) if not who.resident:
+                found = {"agent_type": who.started.kind, "route": who.route, "success": not fact.error}
                 found |= {"duration_ms": fact.end - fact.start, "total_tokens": fact.usage.total, "error": fact.error}
                 yield "subagent_completed", n.attributes(found)
             case Run():

@@ -12,7 +12,7 @@ MOST_NAMES = 32  # of agents in the figures of one session; the rest is `other`
 _COMMIT = re.compile(r"(^|[;&|(\n]|\s)git(\s+-[^\s]+(\s+[^\s-][^\s]*)?)*\s+commit(\s|$)")
 
 
-class Figures:
+class SessionFigures:
     """Of one session."""
 
     def __init__(self, session: str, *, compat: bool) -> None:

@@ -21,7 +21,7 @@ from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, schema_of
 
 if TYPE_CHECKING:
-    from teamwright.host.git.worktree import Worktree
+    from teamwright.host.git.worktrees.worktree import Worktree
     from teamwright.runtime.agents.sub_agents import AgentRecord
     from teamwright.runtime.jobs.jobs import Job
 
@@ -115,9 +115,11 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
     if forks:
         shown["subagent_type"] |= {"description": "Which kind of agent; a fork of yourself if left out"}
         shown["prompt"] |= {"description": "The task; for a fork only what is to be done"}
-    words = DESCRIPTION + (FORKS if forks else FRESH) + ALWAYS
+    when, words = "", DESCRIPTION + (FORKS if forks else FRESH) + ALWAYS
     words += "" if features.coordinator else SMALL
-    words += REPORT + _time(offer) + (TEAM if offer.leads else "") + WORKTREE + (REMOTE if features.remote else "")
+    if features.background and not offer.teammate:
+        when = ALL_IN_BACKGROUND if features.all_in_background else BACKGROUND
+    words += REPORT + when + (TEAM if offer.leads else "") + WORKTREE + (REMOTE if features.remote else "")
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
     return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
 
@@ -131,12 +133,6 @@ def _hidden(offer: AgentOffer) -> set[str]:
     if features.coordinator:
         hidden.add("model")
     return hidden | {"name", "run_in_background", "mode"} if offer.teammate else hidden
-
-
-def _time(offer: AgentOffer) -> str:
-    if offer.teammate or not offer.features.background:
-        return ""
-    return ALL_IN_BACKGROUND if offer.features.all_in_background else BACKGROUND
 
 
 def _kind(args: Args) -> str:
@@ -198,7 +194,7 @@ class AgentTool(Struct, eq=False):
 
 
 def _told_tree(tree: "Worktree") -> str:
-    from teamwright.host.git.worktree import told_worktree  # noqa: PLC0415  # few agents have one
+    from teamwright.host.git.worktrees.worktree import told_worktree  # noqa: PLC0415  # few agents have one
 
     return told_worktree(tree.path, tree.branch)
 
@@ -206,8 +202,8 @@ def _told_tree(tree: "Worktree") -> str:
 def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
     where = ""
     if member.worktree:
-        from teamwright.host.git.record import branch_at  # noqa: PLC0415  # few agents have a worktree
-        from teamwright.host.git.worktree import told_worktree  # noqa: PLC0415
+        from teamwright.host.git.worktrees.record import branch_at  # noqa: PLC0415  # few agents have a worktree
+        from teamwright.host.git.worktrees.worktree import told_worktree  # noqa: PLC0415
 
         path = Path(member.worktree)
         where = f" in {told_worktree(path, branch_at(path))}"

@@ -79,12 +79,13 @@ class LandTool:
 
 
 def _require_lead(services: "Services", ctx: ToolContext) -> None:
-    if ctx.agent != services.supervisor.main.id or services.board.scope.actor(ctx.agent).lead is False:
+    main, scope = services.supervisor.main, services.board.scope
+    if ctx.agent != main.id or scope.actor(ctx.agent).lead is False:
         raise ToolError("Only the lead runs the queue. Say that your branch is ready, and the lead is told.")
 
 
 async def _ready(services: "Services", asked: LandArgs, ctx: ToolContext) -> Outcome:
-    from teamwright.host.git.listing import branch_here  # noqa: PLC0415
+    from teamwright.host.git.worktrees.listing import branch_here  # noqa: PLC0415
     from teamwright.runtime.landing.queueing import task_of  # noqa: PLC0415
 
     scope = services.board.scope

@@ -1,7 +1,9 @@
 """Change of a text as hunks: the lines that go and come, with their numbers and some lines around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 CONTEXT = 3
@@ -14,6 +16,27 @@ class Hunk(Struct, frozen=True):
     old_start: int
     new_start: int
     lines: tuple[str, ...]
+
+
+class _ResultHunk(Struct):
+    oldStart: int
+    newStart: int
+    lines: list[str]
+
+
+def patch_of(data: dict[str, Any] | None) -> tuple[Hunk, ...]:
+    """The hunks of a result; a tool that somebody else brought may have written anything there."""
+    try:
+        hunks = msgspec.convert((data or {}).get("structuredPatch") or [], list[_ResultHunk])
+    except msgspec.ValidationError:
+        return ()
+    return tuple(Hunk(hunk.oldStart, hunk.newStart, tuple(hunk.lines)) for hunk in hunks if all(hunk.lines))
+
+
+def count_lines(hunks: Iterable[Hunk]) -> tuple[int, int]:
+    """Those that come and those that go."""
+    marks = [line[0] for hunk in hunks for line in hunk.lines]
+    return marks.count("+"), marks.count("-")
 
 
 def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:

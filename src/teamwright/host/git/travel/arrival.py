@@ -9,14 +9,22 @@ from msgspec import Struct
 from teamwright.core.data.code import BranchBack, Landed
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.create import taken_branches
-from teamwright.host.git.record import PLACE, Worktree, WorktreeRecord, alone, branch_of, registered, write_record
 from teamwright.host.git.run import Checkout, locate
 from teamwright.host.git.travel.bundle import is_whole, take_bundle
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Objects, draft, get_code
 from teamwright.host.git.travel.repo import Repo, check_commits, theirs
-from teamwright.host.git.worktree import branch_state
+from teamwright.host.git.worktrees.create import taken_branches
+from teamwright.host.git.worktrees.record import (
+    PLACE,
+    Worktree,
+    WorktreeRecord,
+    alone,
+    branch_of,
+    registered,
+    write_record,
+)
+from teamwright.host.git.worktrees.worktree import branch_state
 
 _OURS = "refs/teamwright/back"  # AGENT/BRANCH: what we last put there. A branch that is elsewhere by now is a person's
 _MOST_NAMES = 1000

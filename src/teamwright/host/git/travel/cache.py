@@ -7,12 +7,13 @@ from pathlib import Path
 import anyio.to_thread
 from msgspec import Struct
 
-from teamwright.core.data.code import BranchBack, Parcel
+from teamwright.core.data.code import BranchBack, Parcel, Upstream
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.bundle import take_bundle
 from teamwright.host.git.travel.objects import Objects, draft, get_code
 from teamwright.host.git.travel.repo import LONG, Repo, check_commits, ours
+from teamwright.host.git.travel.source import fetch_from
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import make_dir
 
@@ -29,6 +30,8 @@ _SETTINGS = {
 class Cache(Struct, frozen=True):
     folder: Path  # of all caches
     project: str
+    upstream: Upstream | None = None  # where commits are fetched from, if not from the engine
+    allowed: tuple[str, ...] = ()  # addresses that this machine's person lets it fetch from
 
     @property
     def path(self) -> Path:
@@ -43,6 +46,9 @@ class Cache(Struct, frozen=True):
         check_commits(base)
         async with self._alone():
             await self._make(base)
+            if self.upstream is not None and not await self._has(base):
+                await fetch_from(self.repo, self.upstream, base, self.allowed)
+                await self.repo.text("update-ref", f"{_TIPS}/{base}", base)
             for parcel in await self._missing(base, parcels):
                 await self._take(parcel.object, [parcel.tip], objects)
 

@@ -9,10 +9,11 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.places import top_of
 from teamwright.host.git.run import locate
-from teamwright.host.git.status import read_status
 from teamwright.host.git.travel.bundle import MOST_BYTES, write_bundle
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, Repo, check_commits, theirs
+from teamwright.host.git.travel.source import find_source
+from teamwright.host.git.worktrees.status import read_status
 
 _MEGABYTE = 1 << 20
 _NAME = "refs/heads/base"  # in the bundle; nobody reads it
@@ -20,8 +21,9 @@ _MOST_TIPS = 200  # that are tried as what the engine has already: the newest
 _SURE = 8  # objects that take so many times more room than may be sent do not become small in a pack
 
 
-async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scratch: Path) -> Journey:
-    """The HEAD around `cwd`, whole in the engine. Whoever calls this sets down `parcels` before anything names them."""
+async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scratch: Path, fetch: str = "") -> Journey:
+    """The HEAD around `cwd`, whole in the engine. Whoever calls this sets down `parcels` before anything names them.
+    `fetch`: a remote of this repository, from which workers fetch it themselves."""
     if not top_of(str(cwd)):
         raise ToolError(
             f"{shown(str(cwd))} is not in a git repository, and only what git has can be sent to another machine. "
@@ -36,6 +38,8 @@ async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scr
         )
     project = await _project(repo, place.head)
     left = await _count_left(place.here)
+    if fetch:
+        return Journey(project, place.head, directory, (), left, await find_source(repo, fetch, place.head))
     parcels = await known(project)
     if any(parcel.tip == place.head for parcel in parcels):
         return Journey(project, place.head, directory, (), left)
@@ -112,5 +116,6 @@ async def _send(
 def _too_large(size: int, code_mb: int) -> ToolError:
     return ToolError(
         f"The history that the engine lacks has {size / _MEGABYTE:,.0f} MB, and at most {code_mb:,} MB are sent. Raise "
-        "`teamwright.engine.codeMB` in your settings, or start the agent without `isolation: remote`."
+        "`teamwright.engine.codeMB` in your settings; or, if workers reach a git remote of this repository, say "
+        '`remote: {fetch: "origin"}` in the definition of the agent; or start it without `isolation: remote`.'
     )

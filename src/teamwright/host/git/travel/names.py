@@ -4,7 +4,7 @@ import re
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.create import check_name
+from teamwright.host.git.worktrees.create import check_name
 
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

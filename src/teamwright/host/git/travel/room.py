@@ -10,9 +10,8 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from teamwright.core.data.code import Author, BranchBack, SavedTree
+from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.text import shown
-from teamwright.host.git.record import branch_of
 from teamwright.host.git.travel.bundle import write_bundle
 from teamwright.host.git.travel.cache import Cache, init
 from teamwright.host.git.travel.names import check_agent, flat_name
@@ -20,6 +19,7 @@ from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed, together
 from teamwright.host.git.travel.restoring import restore
 from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words
+from teamwright.host.git.worktrees.record import branch_of
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
@@ -34,6 +34,7 @@ class Site(Struct, frozen=True):
     home: Path
     known: Known
     objects: Objects
+    allowed: tuple[str, ...] = ()  # addresses that its person lets it fetch from
 
     @property
     def folder(self) -> Path:
@@ -48,6 +49,7 @@ class Origin(Struct, frozen=True):
     project: str
     base: str
     author: Author = Author()
+    upstream: Upstream | None = None  # in place of the engine
 
 
 class Room:
@@ -55,7 +57,7 @@ class Room:
         self._site, self._origin = site, origin
         self.path = site.folder / "rooms" / origin.agent / "tree"
         self.notes: tuple[str, ...] = ()  # about the clone itself, for the model, once
-        self._cache = Cache(site.folder, origin.project)
+        self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
         self._repo = ours(self.path / ".git", self.path)
         self._index = TreeIndex(self._repo, self.path.parent)
         self._last: SavedTree | None = None

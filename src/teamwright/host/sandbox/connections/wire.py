@@ -4,16 +4,21 @@ import contextlib
 import errno
 import os
 import socket
-import sys
+from functools import partial
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
+from anyio.lowlevel import RunVar
 from msgspec import Struct
 
-from teamwright.host.ipc.stream import SocketStream, gone
+from teamwright.host.ipc.stream import SocketStream
+from teamwright.host.sandbox.connections.haul import haul, open_pipe
 
-_LONG = 1 << 16  # past so many bytes a transfer goes through a pipe in the kernel …
-_WIDE = 1 << 19  # … at most so many at a time
+_LONG = 1 << 16  # past so many bytes a transfer is a thread's …
+_HAUL_SECONDS = 0.25  # … for so long at once: whoever cancels it waits for that
+_MOST_THREADS = 8  # others go on without
+_seats = RunVar[anyio.CapacityLimiter]("threads of the sandbox's connections")
 _TURNS = 8  # pieces that never had to wait, before others on the loop get their turn
 
 
@@ -84,59 +89,30 @@ async def pass_on(source: Stream, sink: Stream, silence: Silence) -> None:
         await sink.send(piece)
         silence.broken()
         passed, turns = passed + len(piece), turns + 1
-        if passed > _LONG and (pipe := _open_pipe()):
-            await _splice(source, sink, pipe, silence)
-            break
+        if passed > _LONG:
+            if await _carry(source, sink, silence):
+                break
+            passed = 0
         if turns % _TURNS == 0:
             await anyio.lowlevel.checkpoint()
     sink.finish()
 
 
-def _open_pipe() -> tuple[int, int] | None:
-    if sys.platform != "linux":
-        return None
-    import fcntl  # noqa: PLC0415
+async def _carry(source: Stream, sink: Stream, silence: Silence) -> bool:
+    """In a thread, while there is one to be had and the bytes keep coming. True when the source has said all.
 
-    try:
-        out, into = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None  # too many open files: it goes on without
-    with contextlib.suppress(OSError):  # a person who has many pipes gets narrow ones
-        fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _WIDE)
-    return out, into
-
-
-async def _splice(source: Stream, sink: Stream, pipe: tuple[int, int], silence: Silence) -> None:
-    """The same without a copy through our memory, which takes half the time. Only what is long pays for a pipe."""
-    out, into = pipe
-    try:
-        turns = 0
-        while size := await _fill(source, into):
-            await _empty(out, sink, size)
-            silence.broken()
-            turns += 1
-            if turns % _TURNS == 0:
-                await anyio.lowlevel.checkpoint()
-    finally:
-        os.close(out)
-        os.close(into)
-
-
-async def _fill(source: Stream, into: int) -> int:
-    while True:
-        try:
-            return os.splice(source.fileno(), into, _WIDE, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
-        except BlockingIOError:
-            await source.readable()
-        except OSError:
-            return 0
-
-
-async def _empty(out: int, sink: Stream, size: int) -> None:
-    while size:
-        try:
-            size -= os.splice(out, sink.fileno(), size, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
-        except BlockingIOError:
-            await sink.writable()
-        except OSError:
-            raise gone() from None
+    On the loop every piece would cost its bookkeeping, and a copy through our memory.
+    """
+    seats = _seats.get(None)
+    if seats is None:
+        _seats.set(seats := anyio.CapacityLimiter(_MOST_THREADS))
+    with open_pipe() as pipe:
+        while pipe is not None and seats.available_tokens:
+            work = partial(haul, source.fileno(), sink.fileno(), pipe, min(_HAUL_SECONDS, silence.most / 4))
+            load = await anyio.to_thread.run_sync(work, limiter=seats)
+            if load.moved:
+                silence.broken()
+            await sink.send(load.rest)
+            if load.ended or load.paused:
+                return load.ended
+    return False

@@ -87,4 +87,5 @@ class RemoteEvents:
             elsewhere = sender is not None and self._supervisor.agent(sender.agent) is None
             told = entry.summary and entry.state != "refused" and entry.sent_at >= self._since
             if sender is not None and elsewhere and told:
-                self._roster.tell(sender, "message", entry.summary, to=f"{entry.to_name}@{team}")
+                to = f"{entry.to_name}@{team}"
+                self._roster.tell(sender, "message", entry.summary, to=to, message=entry.text)

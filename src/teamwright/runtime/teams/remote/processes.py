@@ -82,6 +82,7 @@ class TeammateProcesses:
         now = self._roster.find(member.team, member.agent)
         if now is None or now.state == "shutdown":
             return
+        await self._tables.processes.note_deaths()
         if await self._tables.processes.holder(now.agent) is not None:
             return  # a message has resumed it already
         lead = self._roster.lead_of(now.team)

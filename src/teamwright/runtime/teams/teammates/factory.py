@@ -11,7 +11,7 @@ from teamwright.core.data.event import ModeChanged
 from teamwright.core.data.team import Member
 from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
 from teamwright.core.ids import AgentId
-from teamwright.host.git.worktree import Worktree
+from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory, own_limits
 from teamwright.runtime.agents.spec import AgentSpec

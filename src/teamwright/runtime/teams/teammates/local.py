@@ -17,7 +17,7 @@ from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.host.git.worktree import Worktree
+from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.inbox import LetterStore

@@ -9,7 +9,7 @@ from teamwright.core.data.event import AgentEnded
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.host.git.worktree import Worktree
+from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.life import live
 from teamwright.runtime.teams.effort import Effort

@@ -1,6 +1,7 @@
 """Rows of workers and of the agents that they run for others. Only a replica of an engine has them."""
 
 import sqlite3
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -21,7 +22,21 @@ _IDLE = """
         WHERE agents.id = remotes.agent AND members.state = 'idle'
     )
 """
-_ASKS = "EXISTS (SELECT 1 FROM consults WHERE consults.agent = remotes.agent AND answer IS NULL)"
+_CLAIMED = """
+    EXISTS (
+        SELECT 1 FROM leases JOIN agents ON agents.n = leases.agent JOIN processes ON processes.n = leases.process
+        WHERE agents.id = remotes.agent AND processes.id = remotes.worker
+    )
+"""
+# How many of each worker's agents need no slot. They are few: to look for them costs less than to look at all.
+_WAITS = f"""
+    SELECT worker, count(*) FROM (
+        SELECT worker, agent FROM remotes INDEXED BY mates_open WHERE state <> 'ended' AND team <> '' AND {_IDLE}
+        UNION
+        SELECT worker, remotes.agent FROM consults JOIN remotes ON remotes.agent = consults.agent
+        WHERE answer IS NULL AND state <> 'ended'
+    ) GROUP BY worker
+"""  # noqa: S608
 # Each of what agents that wait need, once: a step of the index for each, however many wait.
 _KINDS = """
     WITH RECURSIVE kinds (needs) AS (
@@ -59,9 +74,21 @@ def find_remote(db: sqlite3.Connection, agent: AgentId) -> Remote | None:
     return None if row is None else _remote(row)
 
 
-def select_remotes(db: sqlite3.Connection, where: str, *values: object) -> list[Remote]:
-    sql = f"SELECT {_COLUMNS} FROM remotes WHERE {where} ORDER BY n"  # noqa: S608
+def select_remotes(db: sqlite3.Connection, where: str, *values: object, by: str = "") -> list[Remote]:
+    """`by`: the index to step through; without it SQLite would go through all rows, because those are in order."""
+    source = f"remotes INDEXED BY {by}" if by else "remotes"
+    sql = f"SELECT {_COLUMNS} FROM {source} WHERE {where} ORDER BY n"  # noqa: S608
     return [_remote(row) for row in db.execute(sql, values)]
+
+
+def select_of_worker(db: sqlite3.Connection, process: ProcessId) -> list[Remote]:
+    """Those that it runs, or is to run."""
+    return select_remotes(db, "worker = ? AND state <> 'ended'", process, by="remotes_open")
+
+
+def select_open(db: sqlite3.Connection) -> list[Remote]:
+    """Those that have not ended."""
+    return select_remotes(db, "state <> 'ended'", by="remotes_open")
 
 
 def _remote(row: tuple[object, ...]) -> Remote:
@@ -85,21 +112,28 @@ def insert_remote(db: sqlite3.Connection, remote: Remote) -> None:
 
 def read_offers(db: sqlite3.Connection) -> list[Offer]:
     """Workers that may be given agents, in the order in which they came."""
-    sql = f"""
+    sql = """
         SELECT workers.process, workers.name, slots, labels, providers, bypass, (
-            SELECT count(*) FROM remotes WHERE worker = workers.process AND remotes.state <> 'ended'
-                AND NOT {_IDLE} AND NOT {_ASKS}
+            SELECT count(*) FROM remotes INDEXED BY remotes_open
+            WHERE worker = workers.process AND remotes.state <> 'ended'
         ) FROM workers JOIN hosts ON hosts.process = workers.process
         WHERE gone = 0 AND draining = 0 ORDER BY workers.n
-    """  # noqa: S608
+    """
+    waits = dict[str, int](db.execute(_WAITS).fetchall())
     return [
-        Offer(process, name, slots, _pairs(labels), tuple(msgspec.json.decode(providers)), bool(bypass), used)
-        for process, name, slots, labels, providers, bypass, used in db.execute(sql)
+        Offer(process, name, slots, _pairs(labels), _names(providers), bool(bypass), held - waits.get(process, 0))
+        for process, name, slots, labels, providers, bypass, held in db.execute(sql)
     ]
 
 
+@lru_cache  # the same few again and again
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     return msgspec.json.decode(text, type=tuple[tuple[str, str], ...])
+
+
+@lru_cache
+def _names(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...])
 
 
 def is_idle(db: sqlite3.Connection, agent: AgentId) -> bool:
@@ -116,7 +150,8 @@ def place_waiting(db: sqlite3.Connection, now: int) -> None:
     offers = read_offers(db) if kinds else []
     if not offers:
         return
-    for remote in select_remotes(db, f"state = 'waiting' AND team <> '' AND {_IDLE}"):  # they need no slot
+    idle = f"state = 'waiting' AND team <> '' AND {_IDLE}"
+    for remote in select_remotes(db, idle, by="mates_waiting"):  # they need no slot
         if (offer := choose_worker(remote.needs, offers, works=False)) is not None:
             _give(db, remote.agent, offer, now)
     heads = [head for needs in kinds if (head := _first_of(db, needs, offers)) is not None]
@@ -147,15 +182,15 @@ def _give(db: sqlite3.Connection, agent: AgentId, offer: Offer, now: int) -> Non
 
 def select_unclaimed(db: sqlite3.Connection, now: int) -> list[Remote]:
     """Given to workers that live and have not claimed them within their lease."""
-    claimed = """
-        SELECT 1 FROM leases JOIN agents ON agents.n = leases.agent JOIN processes ON processes.n = leases.process
-        WHERE agents.id = remotes.agent AND processes.id = remotes.worker
-    """
     late = f"""
         state = 'given' AND since + (SELECT lease FROM hosts WHERE process = remotes.worker AND gone = 0) <= ?
-            AND NOT EXISTS ({claimed})
+            AND NOT {_CLAIMED}
     """  # noqa: S608
-    return select_remotes(db, late, now)
+    return select_remotes(db, late, now, by="remotes_given")
+
+
+def _is_claimed(db: sqlite3.Connection, remote: Remote) -> bool:
+    return bool(select_remotes(db, f"agent = ? AND {_CLAIMED}", remote.agent))
 
 
 def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
@@ -164,10 +199,13 @@ def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
 
 
 def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: bool) -> None:
-    """A worker runs nothing any more: others take its agents. `lost`: it did not leave by itself."""
-    for remote in select_remotes(db, "worker = ? AND state <> 'ended'", process):
+    """A worker runs nothing any more: others take its agents. `lost`: it did not leave by itself.
+
+    It cannot have ended because of an agent that it had not even claimed, nor of one that only waits.
+    """
+    for remote in select_of_worker(db, process):
+        losses = remote.losses + (lost and _is_claimed(db, remote) and not is_idle(db, remote.agent))
         free_lease(db, remote.agent)
-        losses = remote.losses + (lost and not is_idle(db, remote.agent))
         if remote.state == "stopping":
             end_remote(db, remote, "killed", JobResult(summary="it was stopped"), now)
         elif losses >= MOST_LOSSES:

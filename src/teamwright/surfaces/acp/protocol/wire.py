@@ -34,14 +34,14 @@ class RpcError(Exception):
         self.code, self.data = code, data
 
 
-class Answer(Struct):
+class RequestResult(Struct):
     """The result of a request; `after` is called when it has been sent."""
 
     result: object
     after: Callable[[], None] | None = None
 
 
-Serve = Callable[[str, Raw], Awaitable[Answer]]
+Serve = Callable[[str, Raw], Awaitable[RequestResult]]
 
 
 class _ErrorBody(Struct):

@@ -20,7 +20,7 @@ from teamwright.surfaces.port.visiting import visit
 KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
 
 
-class Host:
+class SessionHost:
     """Runs as a task of its own, from the opening of a session to its end."""
 
     def __init__(self, options: Options, keep_door: KeepDoor) -> None:

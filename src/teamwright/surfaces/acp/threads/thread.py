@@ -21,7 +21,7 @@ from teamwright.surfaces.acp.protocol.wire import INTERNAL, PARAMS, RpcError, Wi
 from teamwright.surfaces.acp.questions.consent import EditorConsent
 from teamwright.surfaces.acp.threads import commands
 from teamwright.surfaces.acp.threads.config import Config
-from teamwright.surfaces.acp.threads.hosting import Host
+from teamwright.surfaces.acp.threads.hosting import SessionHost
 from teamwright.surfaces.acp.threads.prompt_content import SaidPrompt
 from teamwright.surfaces.acp.threads.prompts import Pending, Prompts, failure_of, reached, stop_of
 from teamwright.surfaces.acp.threads.replay import fold_again, updates_of
@@ -39,7 +39,7 @@ class Thread:
     """`ready`: prompts are taken. `successor`: the same session, opened again in its place."""
 
     def __init__(
-        self, port: SessionPort, host: Host, wire: Wire, client: Client, group: TaskGroup, prompts: Prompts
+        self, port: SessionPort, host: SessionHost, wire: Wire, client: Client, group: TaskGroup, prompts: Prompts
     ) -> None:
         self.port, self.host, self._wire, self.client, self._group = port, host, wire, client, group
         may_bypass = not port.elsewhere and (host.options.may_bypass or host.options.mode == "bypassPermissions")
@@ -61,7 +61,7 @@ class Thread:
     async def begin(self, *, replay: bool) -> None:
         """Hear all that was, tell it if wanted, and follow what comes."""
         was, live = await self.port.begin()
-        past, now = [r for r in was if r.n], [r for r in was if not r.n]
+        past, now = [r for r in was.records if r.n], [r for r in was.records if not r.n]
         hearing, main = self.hearing, self.port.main
         for record in past:
             hearing.seen[record.agent] = max(record.n, hearing.seen.get(record.agent, 0))

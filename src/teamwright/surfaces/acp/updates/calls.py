@@ -7,12 +7,12 @@ from typing import Any, Protocol
 from anyio import to_thread
 from msgspec import Struct
 
+from teamwright.core.data.content.patch import patch_of
 from teamwright.core.data.event import ToolEnded, ToolProgressed
 from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import CallId
 from teamwright.surfaces.acp.updates import content as shows
 from teamwright.surfaces.acp.updates.speech import Tell
-from teamwright.surfaces.view.patches import patch_of
 from teamwright.surfaces.view.sentences import to_person
 from teamwright.surfaces.view.text import one_line
 from teamwright.tools.bounds import bounded, visible

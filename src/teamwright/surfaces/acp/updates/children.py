@@ -91,7 +91,7 @@ class Children:
                 stops = {"completed": "end_turn", "killed": "cancelled"}
                 self._state(record.agent, "idle", stopReason=stops.get(end.status, "refusal"))
             case TeamChanged(kind="message") as mail:
-                message = {"sender": mail.agent, "recipient": mail.to, "content": visible(mail.text)}
+                message = {"sender": mail.agent, "recipient": mail.to, "content": visible(mail.message or mail.text)}
                 self._tell(record.agent, {"sessionUpdate": "session_message"} | message)
             case _:
                 pass

@@ -9,13 +9,13 @@ Role = Literal["lead", "worker"]
 def users_text(space: str, people: Mapping[str, tuple[Role, str]]) -> str:
     """`users.conf`: each identity by its name, with its role and its password."""
     rows = [
-        f'  {{ user: "{name}", password: "{password}", permissions: {_rights(space, role, name)} }}'
+        f'  {{ user: "{name}", password: "{password}", permissions: {rights(space, role, name)} }}'
         for name, (role, password) in people.items()
     ]
     return "authorization { users: [\n" + "\n".join(rows) + "\n] }\n"
 
 
-def _rights(space: str, role: Role, name: str) -> str:
+def rights(space: str, role: Role, name: str) -> str:
     """Each writes under its own name alone, and nobody what only the server pushes (`out`).
 
     A worker reads the streams and makes, changes, purges and deletes none. Snapshots are beyond its reach: whoever

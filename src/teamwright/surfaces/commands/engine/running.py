@@ -8,7 +8,7 @@ import anyio
 
 from teamwright.core.errors import UsageError
 from teamwright.core.text import shown
-from teamwright.store.engine.address import read_named
+from teamwright.store.engine.wire.address import read_named
 from teamwright.surfaces.commands.engine import server
 
 _LIMIT = 120.0  # seconds for the server, or for a majority of the nodes, to be there

@@ -2,16 +2,17 @@
 
 import os
 import sys
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from teamwright.core.errors import UsageError
-from teamwright.store.engine.address import Address, read_named
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.commands.engine.server import SERVER
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.commands.through_engine import read_named_engine
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
@@ -23,10 +24,9 @@ _HERE = ("127.", "localhost", "[::1]")
 
 
 def show_status(named: str | None, *, as_json: bool) -> int:
-    named = named or os.environ.get("TEAMWRIGHT_ENGINE")
-    if not named:
+    address = read_named_engine(named)
+    if address is None:
         raise UsageError("engine status: name the engine, by --engine URL or TEAMWRIGHT_ENGINE")
-    address = read_named(named, Path.cwd(), os.environ.get("TEAMWRIGHT_ENGINE_CA", ""))
     found = anyio.run(_read, address)
     if as_json:
         print_json(found)
@@ -36,6 +36,10 @@ def show_status(named: str | None, *, as_json: bool) -> int:
         f"{head}{'s' if found['nodes'] > 1 else ''}",
         f"log: {found['entries']} entries, the last at {local_time(found['lastAt'])}; "
         f"{found['refused']} changes were refused for want of rights",
+        *(
+            f"{row['batches']} batches of lines of worker {row['name']} do not count: it never ran agent {row['agent']}"
+            for row in found["strangers"]
+        ),
     ]
     sys.stdout.write("\n".join(visible(line) for line in lines) + "\n")
     if found["processes"]:
@@ -52,14 +56,8 @@ def _row(process: dict[str, Any]) -> list[str]:
 
 
 async def _read(address: Address) -> dict[str, Any]:
-    try:
-        from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "nats":
-            raise
-        raise UsageError(
-            "An engine needs a client that is not installed: `pip install 'teamwright[cluster]'` adds it."
-        ) from None
+    from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
+
     space = await open_space(address, home_from(os.environ).root, Joining(joins=False, patience=_PATIENCE))
     try:
         return await _describe(space)
@@ -94,16 +92,26 @@ async def _describe(space: "Space") -> dict[str, Any]:
         "lastAt": cursor.at,
         "snapshot": cursor.snapshot or None,
         "refused": await space.replica.read(read_refused),
+        "strangers": await _strangers(space),
         "processes": processes,
         "unsafe": _unsafe(space.address, about, processes),
     }
+
+
+async def _strangers(space: "Space") -> list[dict[str, Any]]:
+    """Who has written into transcripts of agents that it never ran. Nobody takes these lines."""
+    from teamwright.store.engine.holders import find_strangers  # noqa: PLC0415
+
+    written = await space.lines.written()
+    found = await space.replica.read(partial(find_strangers, written=written))
+    return [{"name": name, "agent": agent, "batches": many} for name, agent, many in found]
 
 
 def _unsafe(address: Address, about: "About", processes: list[dict[str, Any]]) -> list[str]:
     words: list[str] = []
     if not about.server.startswith(SERVER):
         words.append("the server was not made by `engine init`: whether it syncs each write to its disk is not known")
-    if not address.user:
+    if not address.user and not address.creds:
         words.append("no rights: no password is needed, whoever reaches the address may read and change everything")
     if address.scheme != "tls" and any(not host.startswith(_HERE) for host in address.hosts):
         words.append("the connection is not encrypted, and the engine is on another machine")

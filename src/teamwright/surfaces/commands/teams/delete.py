@@ -12,7 +12,7 @@ from teamwright.app.workspace import open_workspace, tell_git
 from teamwright.core.data.team import Member, Refused
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.text import closest, plural
-from teamwright.host.git.worktree import find_one, remove
+from teamwright.host.git.worktrees.worktree import find_one, remove
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.mirrors.team import TeamMirror

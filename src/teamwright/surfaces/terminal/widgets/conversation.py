@@ -23,10 +23,13 @@ from teamwright.surfaces.view.view import SessionFold
 if TYPE_CHECKING:
     from textual.reactive import Reactive
 
-FIRST, WINDOW = 40, 30  # items that are laid out at first, and further ones when somebody scrolls up
+FIRST, WINDOW = 12, 8  # items that are laid out at first, and further ones until they fill the screen
+MOST_FOLLOWED = 90  # items that stay laid out at the end
+AHEAD = 3  # screens around the one that is read are laid out before they are wanted
 SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
+TOP = 60  # items that are laid out at the very beginning
 SPAN = 600  # items that are laid out at most
-PAGE, MOST_OLDER = 1_000, 50_000  # items that are read again from the transcript at once, and in all
+PAGE, MOST_OLDER = 300, 50_000  # items that are read again from the transcript at once, and in all
 
 
 class Conversation(ScrollView, can_focus=True):
@@ -83,7 +86,7 @@ class Conversation(ScrollView, can_focus=True):
         self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
         talk = self.view.talk(agent)
         self._has_all, self._held, self._dropped, self._cuts = False, [], talk.dropped, talk.cuts
-        self._first, self._last = max(0, len(self._items()) - FIRST), None
+        self._first, self._last, self._rows = 0, None, []
         self.following = True
         self.update()
         self._scroll(None)
@@ -149,9 +152,9 @@ class Conversation(ScrollView, can_focus=True):
 
     def _read_on(self) -> None:
         """Near one of its ends, show more beyond it."""
-        if self.scroll_y < self.size.height:
+        if self.scroll_y < AHEAD * self.size.height:
             self._extend()
-        elif self._last is not None and self.scroll_y > self.max_scroll_y - self.size.height:
+        elif self._last is not None and self.scroll_y > self.max_scroll_y - AHEAD * self.size.height:
             self._descend()
 
     def update(self) -> None:
@@ -160,12 +163,15 @@ class Conversation(ScrollView, can_focus=True):
             return
         follow, anchor = self.following, self._anchor()
         items = self._items()
-        if follow and (len(items) - self._first > 3 * WINDOW or not self._rows):
+        if follow and (len(items) - self._first > MOST_FOLLOWED or not self._rows):
             self._let_go()
             items = self._items()
             self._first, self._last = max(0, len(items) - FIRST), None
         self._first = min(self._first, max(0, len(items) - 1))
         changed = self._lay_out(items[self._first : self._last])
+        while self._tops[-1] < self.size.height and self._first > 0:
+            self._first = max(0, self._first - WINDOW)
+            changed = self._lay_out(items[self._first : self._last])
         self._version = self.view.talk(self.agent).version
         if not changed:
             return
@@ -228,6 +234,15 @@ class Conversation(ScrollView, can_focus=True):
                 self._scroll(top + inside)
                 return
 
+    def page(self, by: int) -> None:
+        """Up or down by so many screens."""
+        y = self.scroll_y + by * max(1, self.size.height - 2)
+        while (up := y < 0 and self._first > 0) or (y > self.max_scroll_y and self._last is not None):
+            before = self.scroll_y
+            self._extend() if up else self._descend()
+            y += self.scroll_y - before
+        self.scroll_to(y=y, animate=False, immediate=True)
+
     def _extend(self) -> None:
         """More of what is above."""
         items = self._items()
@@ -235,7 +250,7 @@ class Conversation(ScrollView, can_focus=True):
             first = max(0, self._first - WINDOW)
             last = len(items) if self._last is None else self._last
             self._move(first, min(last, first + SPAN), items)
-        else:
+        if self._first < PAGE // 2:
             self._ask_for_older(items, PAGE)
 
     def _ask_for_older(self, items: list[Item], most: int) -> bool:
@@ -305,8 +320,6 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self, event: events.Resize) -> None:
-        if self._version == -1:
-            self._first = max(0, len(self._items()) - FIRST)
         self.update()
         if self.following:
             self._scroll(None)
@@ -351,7 +364,7 @@ class Conversation(ScrollView, can_focus=True):
         items = self._items()
         self._to_top = self._ask_for_older(items, MOST_OLDER - len(self._older))
         if not self._to_top:
-            self._move(0, min(len(items), 2 * WINDOW), items)
+            self._move(0, min(len(items), TOP), items)
             self._scroll(0)
 
     def action_bottom(self) -> None:

@@ -117,7 +117,7 @@ class Acts:
             raise Refused(403, "a session can be started in a directory that had one, or in that of `teamwright web`")
         return await _directory(wanted)
 
-    async def _come_up(self, session: start.Started, told: int = 0) -> None:
+    async def _come_up(self, session: start.StartingSession, told: int = 0) -> None:
         """Until we are in, or it has come and gone: then its transcript is longer than it was."""
         with anyio.move_on_after(UP):
             while await self._hub.enter(session.id) is None:

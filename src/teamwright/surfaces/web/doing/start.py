@@ -28,7 +28,7 @@ class Untrusted(Refused):
         self.more = {"untrusted": [visible(part) for part in parts]}
 
 
-class Started(NamedTuple):
+class StartingSession(NamedTuple):
     """A session on its way up. What it complains of stands behind what earlier ones of its id had to say."""
 
     id: str
@@ -45,12 +45,12 @@ class Started(NamedTuple):
         return visible(said.splitlines()[-1].removeprefix("teamwright: ")) if said else ""
 
 
-async def begin(home: Home, env: Mapping[str, str], cwd: Path, prompt: str, model: str, mode: str) -> Started:
+async def begin(home: Home, env: Mapping[str, str], cwd: Path, prompt: str, model: str, mode: str) -> StartingSession:
     id = str(uuid.uuid4())
     return await to_thread.run_sync(_start, home, env, cwd, id, ["--session-id", id, *_choices(model, mode)], prompt)
 
 
-async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt: str) -> Started:
+async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt: str) -> StartingSession:
     return await to_thread.run_sync(_start, home, env, cwd, id, ["--resume", id], prompt)
 
 
@@ -64,7 +64,7 @@ def _choices(model: str, mode: str) -> list[str]:
     return [*(["--model", model] if model else []), *(["--permission-mode", mode] if mode else [])]
 
 
-def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> Started:
+def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> StartingSession:
     """No pipe leads to us: with one, our end would deny all its later questions."""
     argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options, "--", prompt]
     log = home.logs / f"web-{id[:8]}.log"
@@ -85,7 +85,7 @@ def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list
         raise Refused(409, f"the session could not be started: {error.strerror or error}") from None
     finally:
         os.close(said)
-    return Started(id, session, log, before)
+    return StartingSession(id, session, log, before)
 
 
 async def settle_trust(env: Mapping[str, str], cwd: Path, answer: object) -> None:

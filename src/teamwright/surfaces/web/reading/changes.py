@@ -7,10 +7,10 @@ from typing import Any
 from anyio import to_thread
 
 from teamwright.core.errors import ToolError, UsageError
-from teamwright.host.git.listing import tip_of, view
-from teamwright.host.git.merge import merge, preview_merge
 from teamwright.host.git.run import git_text
-from teamwright.host.git.worktree import FoundTree, remove
+from teamwright.host.git.worktrees.listing import tip_of, view
+from teamwright.host.git.worktrees.merge import merge, preview_merge
+from teamwright.host.git.worktrees.worktree import FoundTree, remove
 from teamwright.surfaces.reports.worktree_names import owner_of
 from teamwright.surfaces.reports.worktrees import find_all, preview_record, view_record, worktree_record
 from teamwright.surfaces.web.server.errors import Refused, not_there

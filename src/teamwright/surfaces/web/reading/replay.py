@@ -39,11 +39,11 @@ class Replay:
     """Blocks: call it in a thread. What was read of the last session that was asked for stays in memory."""
 
     def __init__(self) -> None:
-        self._past = _Past(Path())
+        self._past = _PastSession(Path())
 
-    def _of(self, path: Path) -> "_Past":
+    def _of(self, path: Path) -> "_PastSession":
         if path != self._past.path:
-            self._past = _Past(path)
+            self._past = _PastSession(path)
         self._past.refresh()
         return self._past
 
@@ -81,7 +81,7 @@ class Replay:
         return {"from": begin, "to": end, "moments": found}
 
 
-class _Past:
+class _PastSession:
     """The transcripts of one session: an index of each, the task list's changes, and what was asked."""
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +126,7 @@ class _Past:
             fold.apply(record)
         for agent, records, used in told:
             if records:
-                fold.spent(agent, used)
+                fold.spend(agent, used)
         fold.price_all()
         return fold
 

@@ -21,7 +21,7 @@ from teamwright.core.data.event import (
 )
 from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.web.sessions.lines import Lines
+from teamwright.store.files.lines import Lines
 
 _LASTING = {
     kind.__struct_config__.tag for kind in (AgentStarted, Resumed, Rendered, LettersTaken, ModeChanged, AgentEnded)

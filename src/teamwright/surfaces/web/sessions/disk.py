@@ -49,7 +49,7 @@ class DiskSession:
         for record in sorted(found, key=_time):
             self.fold.apply(record)
         for agent, used in spent:
-            self.fold.spent(agent, used)
+            self.fold.spend(agent, used)
         self.fold.price_all()
         return bool(found)
 

@@ -1,10 +1,9 @@
 """The fold of a session for pages: what no transcript has is kept apart, so that a reload shows the same items."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from teamwright.core.data.event import AgentStarted, Answered, Asked, ModeChanged, Record
-from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId, LetterId, QuestionId
 from teamwright.core.permissions.consent import Decision
 from teamwright.models.prices import cost
@@ -53,13 +52,6 @@ class PageFold(SessionFold):
             case _:
                 pass
         super().apply(record)
-
-    def spent(self, agent: AgentId, used: Mapping[str, Usage]) -> None:
-        """What an agent used in replies that were not folded, by model."""
-        view = self.agent(agent)
-        for model, usage in used.items():
-            view.tokens += usage.input + usage.output + usage.cache_write
-            self._charge(view, model or view.model, usage)
 
     def knows(self, letter: LetterId) -> bool:
         """Was it queued, or read already?"""

@@ -70,9 +70,9 @@ class Guest:
                 return port.color(agent.id, agent.kind)
 
             self.port, self.fold = port, PageFold(port.main, color=color)
-            was, live = await port.begin()
+            past, live = await port.begin()
             try:
-                await self._follow(was)
+                await self._follow(past.records)
                 self.ready.set()
                 self._settled.set()
                 async for record in live:

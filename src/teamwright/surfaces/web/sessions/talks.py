@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from teamwright.core.data.content.patch import patch_of
 from teamwright.core.data.event import (
     Compacted,
     Denied,
@@ -19,16 +20,15 @@ from teamwright.core.data.event import (
 from teamwright.core.data.message import Image
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
+from teamwright.store.files.lines import Lines
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 from teamwright.store.files.transcripts import decode_line
 from teamwright.surfaces.view.diff import rows_of
-from teamwright.surfaces.view.patches import patch_of
 from teamwright.surfaces.view.sentences import to_person
 from teamwright.surfaces.view.shapes import Item, Step
 from teamwright.surfaces.view.text import safe
 from teamwright.surfaces.web.sessions import shown
 from teamwright.surfaces.web.sessions.fold import EVERYTHING, PageTalk, numbered
-from teamwright.surfaces.web.sessions.lines import Lines
 
 MOST_OPEN = 32  # transcripts whose index stays in memory
 MOST_RESULT = 400_000  # characters of one result

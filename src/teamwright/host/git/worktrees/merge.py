@@ -10,11 +10,11 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.guard import refuse_to_run
-from teamwright.host.git.listing import branch_here
-from teamwright.host.git.record import is_there, is_tied, private_of
 from teamwright.host.git.run import Ran, commit_of, count_commits, git, git_text, locate
-from teamwright.host.git.status import UNDER_WAY, own_links, read_status
-from teamwright.host.git.worktree import FoundTree
+from teamwright.host.git.worktrees.listing import branch_here
+from teamwright.host.git.worktrees.record import is_there, is_tied, private_of
+from teamwright.host.git.worktrees.status import UNDER_WAY, own_links, read_status
+from teamwright.host.git.worktrees.worktree import FoundTree
 
 LIMIT = 600.0  # a person's hooks may take their time
 NEEDED = (2, 38)  # the first git that merges without a tree of files

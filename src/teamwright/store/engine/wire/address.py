@@ -26,6 +26,7 @@ class Address(Struct, frozen=True):
     user: str = ""
     password: str = ""
     authority: str = ""  # a file of certificates that are trusted
+    creds: str = ""  # a file that says who this is, in place of a password
 
     def __str__(self) -> str:
         return f"{self.scheme}://{','.join(self.hosts)}/{self.space}"
@@ -40,17 +41,18 @@ class Address(Struct, frozen=True):
         return [f"{self.scheme}://{host}" for host in self.hosts]
 
 
-def read_named(text: str, cwd: Path, authority: str = "") -> Address:
+def read_named(text: str, cwd: Path, authority: str = "", creds: str = "") -> Address:
     """An address, or `@FILE` which holds one; then a `ca.pem` beside the file is trusted."""
+    authority, creds = (str(cwd / Path(file).expanduser()) if file else "" for file in (authority, creds))
     if not text.startswith("@"):
-        return replace(read_address(text), authority=authority)
+        return replace(read_address(text), authority=authority, creds=creds)
     file = cwd / Path(text[1:]).expanduser()
     try:
         found = read_address(file.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The address of the engine cannot be read from {file}: {error}.") from None
     beside = file.with_name("ca.pem")
-    return replace(found, authority=authority or (str(beside) if beside.is_file() else ""))
+    return replace(found, authority=authority or (str(beside) if beside.is_file() else ""), creds=creds)
 
 
 def read_address(text: str) -> Address:

@@ -6,6 +6,7 @@ whoever is late has lost the agent: the engine refuses, so two can never continu
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -21,14 +22,17 @@ from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
 from teamwright.core.ids import AgentId
 from teamwright.osfiles.private import create_file, fault, make_dir, open_file, sync_dir, write_all
-from teamwright.store.engine.connection import AWAY, PAUSE, accepted, refusal, sequence, words
-from teamwright.store.engine.nats import NatsLog
-from teamwright.store.engine.objects import NatsObjects, get_bytes, put_bytes
+from teamwright.store.engine.holders import Holders, Sieve, is_batch
 from teamwright.store.engine.port import MOST_BYTES, EngineError
+from teamwright.store.engine.wire.connection import AWAY, PAUSE, accepted, refusal, sequence, words
+from teamwright.store.engine.wire.nats import NatsLog
+from teamwright.store.engine.wire.objects import NatsObjects, get_bytes, put_bytes
 
 _BATCH = 500  # messages that are fetched at once
 _LISTEN = 1.0  # seconds between two looks whether the connection is the same
 _SILENCE = 15.0  # seconds without a push, after which the stream itself is asked
+PROMPT = re.compile(rb'"prompt":"([0-9a-f]{32})"')
+_CODE = re.compile(rb"code/[0-9a-f]{64}")
 _CHANGED = (10071, 10164)  # the engine's words for: there is a later message
 
 
@@ -40,11 +44,15 @@ class Place(Struct, frozen=True):
 
 
 class Lines:
-    def __init__(self, log: NatsLog, objects: NatsObjects, name: str, scratch: Path) -> None:
-        """`scratch` is a directory for files that are on their way."""
+    def __init__(
+        self, log: NatsLog, objects: NatsObjects, name: str, scratch: Path, holders: Holders | None = None
+    ) -> None:
+        """`scratch` is a directory for files that are on their way. Without holders everybody's lines count."""
         self._connection, self._objects, self._scratch, self._patience = log.connection, objects, scratch, log.patience
         self._space = log.address.space
         self._subject = f"tw.{self._space}.lines.{log.role}.{name}"
+        self._role, self._name, self._holders = log.role, name, holders
+        self._sieves: dict[AgentId, Sieve] = {}  # of transcripts that were read, or are written
 
     async def prepare(self) -> None:
         space = self._space
@@ -67,7 +75,11 @@ class Lines:
             headers, data = await self._pack(message)
             headers |= {"Tw-Process": process, "Tw-First": str(at.lines + 1)}
             at = Place(await self._append(agent, data, headers, at), at.lines + len(message))
+            await self._sieve(agent).wrote(at.seq, (self._role, self._name, process))
         return at
+
+    def _sieve(self, agent: AgentId) -> Sieve:
+        return self._sieves.setdefault(agent, Sieve(agent, self._holders))
 
     async def _pack(self, rows: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
         """A line that is too long for a message is an object, which the message names."""
@@ -80,16 +92,14 @@ class Lines:
         return headers | {"Tw-Part": name}, b""
 
     async def _append(self, agent: AgentId, data: bytes, headers: dict[str, str], at: Place) -> int:
-        expected = {
-            "Nats-Expected-Last-Subject-Sequence": str(at.seq),
-            "Nats-Expected-Last-Subject-Sequence-Subject": self._all_of(agent),
-        }
-        why = "it does not answer"
+        expected = {"Nats-Expected-Last-Subject-Sequence-Subject": self._all_of(agent)}
+        after, why = at.seq, "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:
                 if not await self._connection.is_same():
                     await anyio.sleep(PAUSE)
                     continue
+                expected["Nats-Expected-Last-Subject-Sequence"] = str(after)
                 try:
                     said = await self._connection.publish(f"{self._subject}.{agent}", data, headers | expected)
                 except AWAY as error:
@@ -98,24 +108,31 @@ class Lines:
                     if seq := accepted(said):
                         return seq
                     code = said.get("error", {}).get("err_code")
-                    if code in _CHANGED and (seq := await self._stored(agent, data, headers, at)):
-                        return seq
+                    if code in _CHANGED:
+                        last = await self._look_after(agent, after, data, headers)
+                        if isinstance(last, Msg):
+                            return sequence(last)
+                        if last > after:
+                            after = last
+                            continue
                     why = refusal(said)
                 await anyio.sleep(PAUSE)
         raise EngineError(f"The engine at {self._connection.address} took nothing for {self._patience:g} s: {why}.")
 
-    async def _stored(self, agent: AgentId, data: bytes, headers: dict[str, str], at: Place) -> int | None:
-        """A refusal proves nothing by itself: the last message tells whose it is. None: nothing has changed."""
-        last = await self._connection.get(self._stream, {"last_by_subj": self._all_of(agent)})
-        if last is None or sequence(last) == at.seq:
-            return None
-        found = last.headers or {}
-        if all(found.get(name) == value for name, value in headers.items()) and last.data == data:
-            return sequence(last)  # ours: the answer to an earlier attempt was lost
-        raise Fenced(
-            f"Another process has continued agent {agent}: its transcript has lines that are not from here. "
-            "Nothing more is stored from here for it."
-        )
+    async def _look_after(self, agent: AgentId, after: int, data: bytes, headers: dict[str, str]) -> Msg | int:
+        """A refusal proves nothing by itself: what was stored meanwhile tells. Ours, if the answer to an earlier
+        attempt was lost; else the number of the last one that does not count, behind which we go on."""
+        while found := await self._fetch(agent, after + 1):
+            for message in await self._sieve(agent).keep(found):
+                told = message.headers or {}
+                if all(told.get(name) == value for name, value in headers.items()) and message.data == data:
+                    return message
+                raise Fenced(
+                    f"Another process has continued agent {agent}: its transcript has lines that are not from here. "
+                    "Nothing more is stored from here for it."
+                )
+            after = sequence(found[-1])
+        return after
 
     # --- reading
 
@@ -124,14 +141,17 @@ class Lines:
         acknowledged. Where there is none, no file stays. It is never in memory as a whole; `heard` sees each part.
         """
         draft, place = self._scratch / f"pull-{os.urandom(8).hex()}", Place()
+        sieve = Sieve(agent, self._holders)
         try:
             while found := await self._fetch(agent, place.seq + 1):
-                parts = [await self._unpack(message) for message in found]
+                kept = await sieve.keep(found)
+                parts = [await self._unpack(message) for message in kept]
                 for part in parts:
                     heard(part)
                 await anyio.to_thread.run_sync(_lengthen, draft, parts)
-                lines = sum(int((message.headers or {})["Tw-Lines"]) for message in found)
+                lines = sum(int((message.headers or {})["Tw-Lines"]) for message in kept)
                 place = Place(sequence(found[-1]), place.lines + lines)
+            self._sieves[agent] = sieve
             if place.lines:
                 await anyio.to_thread.run_sync(_settle, draft, path)
             else:  # lines of a process that was killed before any of them was sent: nobody was told of them
@@ -150,7 +170,7 @@ class Lines:
             while True:
                 try:
                     at = await self.catch_up(agent, at, heard)
-                    at = await self._take_pushed(pushed, at, heard)
+                    at = await self._take_pushed(pushed, agent, at, heard)
                 except (*AWAY, EngineError):
                     await anyio.sleep(PAUSE)
         finally:
@@ -159,12 +179,13 @@ class Lines:
     async def catch_up(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
         """The same for what there is now."""
         while found := await self._fetch(agent, at.seq + 1):
-            for message in found:
+            for message in await self._sieve(agent).keep(found):
                 at = await self._hand_over(message, at, heard)
+            at = Place(sequence(found[-1]), at.lines)
         return at
 
     async def _take_pushed(
-        self, pushed: Subscription, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
+        self, pushed: Subscription, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
     ) -> Place:
         """Until one is missing, or nothing was heard for a while: then the stream is asked."""
         renewals, limit = self._connection.renewals, time.monotonic() + _SILENCE
@@ -176,9 +197,10 @@ class Lines:
             limit = time.monotonic() + _SILENCE
             if sequence(message) <= at.seq:
                 continue
-            if int((message.headers or {})["Tw-First"]) != at.lines + 1:
+            if not is_batch(message) or int((message.headers or {})["Tw-First"]) != at.lines + 1:
                 break
-            at = await self._hand_over(message, at, heard)
+            if await self._sieve(agent).keep([message]):
+                at = await self._hand_over(message, at, heard)
         return at
 
     async def _hand_over(self, message: Msg, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
@@ -189,19 +211,43 @@ class Lines:
 
     async def purge(self, agent: AgentId) -> None:
         """Needs a lead's rights."""
-        await self._connection.api("STREAM.PURGE", self._stream, {"filter": self._all_of(agent)})
+        await self._connection.purge(self._stream, self._all_of(agent))
 
     async def counts(self) -> dict[AgentId, int]:
         """All agents that have a transcript in the engine, with the number of its messages."""
+        counts = dict[AgentId, int]()
+        for (_, _, agent), many in (await self.written()).items():
+            counts[agent] = counts.get(agent, 0) + many
+        return counts
+
+    async def written(self) -> dict[tuple[str, str, AgentId], int]:
+        """The same for each identity that has written any, by its role and name."""
         found = await self._connection.api(
             "STREAM.INFO", self._stream, {"subjects_filter": f"tw.{self._space}.lines.>"}
         )
         subjects: dict[str, int] = found.get("state", {}).get("subjects") or {}
-        counts = dict[AgentId, int]()
+        counts = dict[tuple[str, str, AgentId], int]()
         for subject, many in subjects.items():
-            agent = AgentId(subject.rpartition(".")[2])
-            counts[agent] = counts.get(agent, 0) + many
+            role, name, agent = subject.split(".")[3:6]
+            counts[role, name, AgentId(agent)] = many
         return counts
+
+    async def named(self) -> dict[AgentId, set[str]]:
+        """Objects that lines name, by the agent whose they are. Reads every line of the space."""
+        found, after = dict[AgentId, set[str]](), 0
+        while messages := await self._connection.fetch_again(
+            self._stream, f"tw.{self._space}.lines.>", after + 1, _BATCH
+        ):
+            after = sequence(messages[-1])
+            for message in messages:
+                headers, data = message.headers or {}, message.data
+                names = found.setdefault(AgentId(headers["Nats-Subject"].rpartition(".")[2]), set())
+                if part := headers.get("Tw-Part"):
+                    names.add(f"part/{part}")
+                    data = await self.get(f"part/{part}") or b""
+                names |= {f"prompt/{hash.decode()}" for hash in PROMPT.findall(data)}
+                names |= {name.decode() for name in _CODE.findall(data)}
+        return found
 
     async def _fetch(self, agent: AgentId, first: int) -> list[Msg]:
         return await self._connection.fetch_again(self._stream, self._all_of(agent), first, _BATCH)

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 
 from teamwright.osfiles.private import write_file
-from teamwright.store.engine.connection import AWAY, PAUSE, Connection, accepted, refusal, words
 from teamwright.store.engine.port import EngineError, Objects
+from teamwright.store.engine.wire.connection import AWAY, PAUSE, Connection, accepted, refusal, words
 
 _PIECE = 128 * 1024  # bytes
 _BATCH = 32  # pieces that are fetched at once
@@ -70,7 +70,7 @@ class NatsObjects:
         about = await self._about(name)
         if about is not None:
             for subject in (self._record(name), f"$O.{self._bucket}.C.{about['nuid']}"):
-                await self._connection.api("STREAM.PURGE", self._stream, {"filter": subject})
+                await self._connection.purge(self._stream, subject)
 
     async def _about(self, name: str) -> dict[str, Any] | None:
         found = await self._connection.get(self._stream, {"last_by_subj": self._record(name)})

@@ -16,9 +16,10 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.text import plural, shown
 from teamwright.host.git.guard import is_trusted
-from teamwright.host.git.ignored import in_words, made_here, to_be_kept
-from teamwright.host.git.record import Worktree, WorktreeRecord, is_there, read_record, registered, require_tied
 from teamwright.host.git.run import commit_of, count_commits, git, git_text
+from teamwright.host.git.worktrees import record as records
+from teamwright.host.git.worktrees.ignored import in_words, made_here, to_be_kept
+from teamwright.host.git.worktrees.record import Worktree, WorktreeRecord, is_there, read_record, registered
 
 KEPT = "refs/teamwright/kept"
 MOST_LINES = 30  # of a diffstat
@@ -208,7 +209,7 @@ class TreeState(Struct, frozen=True):
 
 async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeState:
     """Raises ToolError where it cannot be told; then nothing may be removed. `among`: all worktrees, if known."""
-    private = require_tied(tree)
+    private = records.require_tied(tree)
     record = read_record(tree)
     status = await read_status(tree.path)
     if not status.head:

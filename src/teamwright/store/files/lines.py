@@ -4,6 +4,7 @@ With it a page reads the lines that it shows and no others. Blocks: call it in a
 """
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from teamwright.store.files.transcripts import decode_line
 
 _HEAD = re.compile(rb'\{"at":(\d{1,18}),"event":\{"type":"(\w{1,40})"')
 _REWOUND = str(Rewound.__struct_config__.tag)
+_names: dict[bytes, str] = {}  # of kinds: one string each, however many lines there are
 
 
 class Lines:
@@ -28,8 +30,8 @@ class Lines:
     def _begin(self) -> None:
         self.kinds: list[str] = []
         self.rewound = 0  # the first line that takes others away
-        self._starts: list[int] = []
-        self._times: list[int] = []  # never falling, whatever the clock did
+        self._starts = array("Q")
+        self._times = array("Q")  # never falling, whatever the clock did
         self._end = 0
 
     def __len__(self) -> int:
@@ -44,10 +46,7 @@ class Lines:
                     self._begin()
                     known = -1
                     file.seek(0)
-                for data in file:
-                    if not data.endswith(b"\n"):
-                        break
-                    self._add(data)
+                self._add_all(file)
         except OSError as error:
             raise fault("read", self.path, error) from error
         return len(self) != known
@@ -57,19 +56,24 @@ class Lines:
         file.seek(max(0, self._end - 1))
         return not self._end or file.read(1) == b"\n"
 
-    def _add(self, data: bytes) -> None:
-        n = len(self) + 1
-        if head := _HEAD.match(data):
-            at, kind = int(head[1]), head[2].decode()
-        else:
-            line = decode_line(self.path, n, data)
-            at, kind = line.at, str(line.event.__struct_config__.tag)
-        if kind == _REWOUND and not self.rewound:
-            self.rewound = n
-        self.kinds.append(kind)
-        self._starts.append(self._end)
-        self._times.append(max(at, self._times[-1]) if self._times else at)
-        self._end += len(data)
+    def _add_all(self, file: BinaryIO) -> None:
+        kinds, starts, times, end = self.kinds, self._starts, self._times, self._end
+        last = times[-1] if times else 0
+        for data in file:
+            if not data.endswith(b"\n"):
+                break
+            if head := _HEAD.match(data):
+                at, kind = int(head[1]), _names.get(head[2]) or _names.setdefault(head[2], head[2].decode())
+            else:
+                line = decode_line(self.path, len(kinds) + 1, data)
+                at, kind = line.at, str(line.event.__struct_config__.tag)
+            last = max(at, last)
+            kinds.append(kind)
+            starts.append(end)
+            times.append(last)
+            self._end = end = end + len(data)
+            if kind == _REWOUND and not self.rewound:
+                self.rewound = len(kinds)
 
     def until(self, ms: int) -> int:
         """How many lines were there at that moment."""

@@ -15,8 +15,10 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from teamwright.core.policies.authority import Role
-from teamwright.store.engine.address import Address
-from teamwright.store.engine.connection import (
+from teamwright.store.engine.entry import FORMAT
+from teamwright.store.engine.port import EngineError, Entry, Extent, Guard
+from teamwright.store.engine.wire.address import Address
+from teamwright.store.engine.wire.connection import (
     AWAY,
     NO_STREAM,
     PAUSE,
@@ -27,8 +29,6 @@ from teamwright.store.engine.connection import (
     sequence,
     words,
 )
-from teamwright.store.engine.entry import FORMAT
-from teamwright.store.engine.port import EngineError, Entry, Extent, Guard
 
 _LOOK = 1.0  # seconds without a push, after which the stream itself is asked
 _BATCH = 256  # entries that are fetched at once

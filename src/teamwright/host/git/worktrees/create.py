@@ -15,7 +15,8 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git import LANDING
 from teamwright.host.git.places import leave_out
-from teamwright.host.git.record import (
+from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.worktrees.record import (
     PATIENCE,
     PLACE,
     Worktree,
@@ -35,8 +36,7 @@ from teamwright.host.git.record import (
     registered,
     write_record,
 )
-from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
-from teamwright.host.git.status import keep, keep_past, read_status
+from teamwright.host.git.worktrees.status import keep, keep_past, read_status
 
 CHECKOUT = 600.0
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")

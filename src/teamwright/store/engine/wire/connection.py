@@ -7,6 +7,7 @@ caller is cancelled ends by itself.
 import contextlib
 import json
 import logging
+import math
 import re
 import ssl
 import time
@@ -19,18 +20,19 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from teamwright.store.engine.address import Address
 from teamwright.store.engine.port import EngineError, Guard
+from teamwright.store.engine.wire.address import Address
 
 Value = TypeVar("Value")
 OLDEST = (2, 12)  # of the server
 WAIT = 5.0  # seconds for one answer
+_SHORT = 2.0  # where there are several nodes: what was asked of one that is dead is asked again of its successor
 PAUSE = 0.2  # seconds before an attempt is repeated
 AWAY = (nats.errors.Error, OSError, TimeoutError)
 NO_STREAM = 10059
 _CONNECT = 5  # seconds
 _PING = 4  # seconds; a connection that leads nowhere is given up after three of them
-_TRIES = 5
+_TRIES = 12
 _MOST_BYTES = 8 * 2**20  # that are fetched at once, or one message
 _VIOLATION = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
@@ -42,6 +44,7 @@ class Connection:
         self.guard: Guard | None = None
         self._guarded = 0  # how often it had been renewed when the guard last looked
         self.patience = 0.0  # seconds for which a question is repeated while nobody answers
+        self._wait = _SHORT if address.replicas > 1 else WAIT
         self.renewals = 0  # how often the server was lost and found again: it may be another one since then
 
     @property
@@ -85,7 +88,7 @@ class Connection:
         async def once() -> Msg:
             with anyio.fail_after(WAIT * 2):
                 try:
-                    return await self.client.request(subject, json.dumps(body).encode(), timeout=WAIT)
+                    return await self.client.request(subject, json.dumps(body).encode(), timeout=self._wait)
                 except AWAY:
                     self.check_rights(subject)
                     raise
@@ -115,9 +118,15 @@ class Connection:
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
         return found
 
+    async def purge(self, stream: str, subject: str) -> None:
+        """What is stored under these subjects is gone on return. Needs a lead's rights."""
+        said = await self.api("STREAM.PURGE", stream, {"filter": subject})
+        if error := said.get("error"):
+            raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
+
     async def publish(self, subject: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
         """One attempt; what the server says of it. Raises one of `AWAY`."""
-        answer = await self.client.request(subject, data, timeout=WAIT, headers=headers)
+        answer = await self.client.request(subject, data, timeout=self._wait, headers=headers)
         return json.loads(answer.data)
 
     async def subscribe(self, subject: str) -> Subscription:
@@ -126,7 +135,7 @@ class Connection:
     async def get(self, stream: str, body: Mapping[str, Any]) -> Msg | None:
         """One stored message; None if there is none."""
         found = await self._ask(f"$JS.API.DIRECT.GET.{stream}", body)
-        return None if "Status" in (found.headers or {}) else found
+        return found if is_stored(found) else None
 
     async def fetch(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
         """Stored messages of a subject from this number on, at most a batch. Raises one of `AWAY`."""
@@ -135,7 +144,7 @@ class Connection:
         answers = await self.subscribe(inbox)
         try:
             await self.client.publish(f"$JS.API.DIRECT.GET.{stream}", body.encode(), reply=inbox)
-            while "Status" not in ((message := await answers.next_msg(timeout=WAIT)).headers or {}):
+            while is_stored(message := await answers.next_msg(timeout=self._wait)):
                 found.append(message)
         finally:
             await self.unsubscribe(answers)
@@ -154,7 +163,7 @@ class Connection:
 
     async def close(self) -> None:
         with anyio.move_on_after(WAIT, shield=True):
-            await self.client.close()
+            await _close(self.client)
 
 
 def accepted(said: dict[str, Any]) -> int | None:
@@ -164,6 +173,11 @@ def accepted(said: dict[str, Any]) -> int | None:
 
 def refusal(said: dict[str, Any]) -> str:
     return said.get("error", {}).get("description", "it gave no number")
+
+
+def is_stored(message: Msg) -> bool:
+    """Else it is a word of the server itself. Any header but those that the server adds may be of whoever wrote it."""
+    return "Nats-Sequence" in (message.headers or {})
 
 
 def sequence(message: Msg) -> int:
@@ -177,17 +191,19 @@ async def connect(address: Address, name: str) -> Connection:
 
     async def heed(error: Exception) -> None:
         heard.append(words(error))
+        heard.sort(key=lambda said: "uthorization" in said)  # the rest is what comes of it
         del heard[:-1]
+        if isinstance(error, ssl.SSLCertVerificationError):  # which does not heal, however often it is tried
+            limit.deadline = -math.inf
         await connection.heed(error)
 
     options: dict[str, Any] = {"tls": _trust(address)} if address.scheme == "tls" else {}
+    options |= _identity(address)
     try:
-        with anyio.fail_after(_CONNECT * 2):
+        with anyio.fail_after(_CONNECT * 2) as limit:
             await client.connect(
                 address.servers,
                 name=f"teamwright {name}",
-                user=address.user or None,
-                password=address.password or None,
                 error_cb=heed,
                 reconnected_cb=connection.renewed,
                 connect_timeout=_CONNECT,
@@ -199,7 +215,7 @@ async def connect(address: Address, name: str) -> Connection:
                 **options,
             )
     except (*AWAY, ssl.SSLError) as error:
-        await client.close()
+        await _close(client)
         why = heard[-1] if heard else words(error)
         raise EngineError(f"The engine at {address} cannot be reached: {why}.") from error
     client.options["max_reconnect_attempts"] = -1  # from now on it is waited for
@@ -207,9 +223,23 @@ async def connect(address: Address, name: str) -> Connection:
     try:
         _check_version(client, address)
     except BaseException:
-        await client.close()
+        await _close(client)
         raise
     return connection
+
+
+async def _close(client: Client) -> None:
+    """It tries to send what is still queued. Where the server has gone, that goes with it."""
+    with contextlib.suppress(*AWAY):
+        await client.close()
+
+
+def _identity(address: Address) -> dict[str, Any]:
+    if not address.creds:
+        return {"user": address.user or None, "password": address.password or None}
+    from teamwright.store.engine.wire.creds import read_creds  # noqa: PLC0415  # seldom needed
+
+    return read_creds(address.creds)
 
 
 def _trust(address: Address) -> ssl.SSLContext:

@@ -5,10 +5,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.record import require_tied
 from teamwright.host.git.run import commit_of, git, git_text
-from teamwright.host.git.status import DiffstatRow, own_links, read_diffstat, read_numstat, read_status
-from teamwright.host.git.worktree import FoundTree
+from teamwright.host.git.worktrees.record import require_tied
+from teamwright.host.git.worktrees.status import DiffstatRow, own_links, read_diffstat, read_numstat, read_status
+from teamwright.host.git.worktrees.worktree import FoundTree
 
 MOST_COMMITS = 50
 

@@ -14,8 +14,9 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git import LANDING
-from teamwright.host.git.create import CHECKOUT, check_name, drop_branch, link, make
-from teamwright.host.git.record import (
+from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
+from teamwright.host.git.worktrees.create import CHECKOUT, check_name, drop_branch, link, make
+from teamwright.host.git.worktrees.record import (
     PLACE,
     Holder,
     Worktree,
@@ -35,8 +36,7 @@ from teamwright.host.git.record import (
     registered,
     write_record,
 )
-from teamwright.host.git.run import Checkout, commit_of, count_commits, git, git_text, locate
-from teamwright.host.git.status import (
+from teamwright.host.git.worktrees.status import (
     TreeState,
     has_submodules,
     hide,

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import nats.errors
 
 from teamwright.core.ids import AgentId
-from teamwright.store.engine.connection import AWAY, Connection
+from teamwright.store.engine.wire.connection import AWAY, Connection
 
 _LISTEN = 1.0  # seconds
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.record import PLACE, private_at
+from teamwright.host.git.worktrees.record import PLACE, private_at
 
 MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"})

@@ -1,0 +1,105 @@
+"""A git remote that lead and workers both reach: its address as it may travel, and how a worker fetches from it.
+
+No credentials travel. A worker uses its own, and so fetches only from where its own person allows.
+"""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from teamwright.core.data.code import Upstream
+from teamwright.core.errors import ToolError
+from teamwright.core.text import shown
+from teamwright.host.git.travel.bundle import is_whole
+from teamwright.host.git.travel.repo import LONG, Repo
+
+_SSH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!-)[\w./~+-]+")  # git@host:path
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
+_PATH = re.compile(r"/[\w./~+%-]*")
+_BRANCH = re.compile(r"refs/heads/[\w+-][\w./+-]*")
+_FETCHED = "refs/teamwright/fetched"
+_ALONE = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_SSH_VARIANT": "ssh",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
+_SETTINGS = ("core.hooksPath=/dev/null", "transfer.fsckObjects=true", "gc.auto=0", "maintenance.auto=false")
+
+
+def tame_url(url: str) -> str:
+    """Without a password, and for https without a user. ToolError for what is no address that we would fetch from."""
+    scheme, mark, _ = url.partition("://")
+    plain = url.isascii() and url.isprintable() and "::" not in url
+    parts = urlsplit(url) if mark and plain else None
+    if not mark and plain and (_SSH.fullmatch(url) or (_PATH.fullmatch(url) and ".." not in url)):
+        return url
+    if parts is not None and not parts.query and not parts.fragment and _PATH.fullmatch(parts.path):
+        who, _, host = parts.netloc.rpartition("@")
+        user = who.partition(":")[0]
+        if scheme == "file" and not parts.netloc and ".." not in parts.path:
+            return parts.path
+        if scheme == "https" and _HOST.fullmatch(host):
+            return f"https://{host}{parts.path}"
+        if scheme == "ssh" and _HOST.fullmatch(host) and re.fullmatch(r"[\w.][\w.-]*|", user):
+            return f"ssh://{user and f'{user}@'}{host}{parts.path}"
+    raise ToolError(f"`{shown(_hidden(url), 200)}` is no git address that workers can fetch from: https:// or ssh is.")
+
+
+def _hidden(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
+
+
+async def find_source(repo: Repo, remote: str, head: str) -> Upstream:
+    """The lead's remote of this name, and a branch there that is known to have the commit."""
+    ran = await repo.run("config", "--get", f"remote.{remote}.url")
+    if ran.status or not ran.out.strip():
+        raise ToolError(
+            f"The definition says `remote: {{fetch: {shown(remote, 80)}}}`, and there is no such remote here."
+        )
+    below = f"refs/remotes/{remote}/"
+    told = await repo.text("for-each-ref", "--contains", head, "--format=%(refname)", below, limit=LONG)
+    names = [name.removeprefix(below) for name in told.split() if not name.endswith("/HEAD")]
+    good = [f"refs/heads/{name}" for name in names if _is_branch(f"refs/heads/{name}")]
+    if not good:
+        raise ToolError(
+            f"No branch of {shown(remote, 80)} is known to have the commit {head[:12]}, which workers are to fetch "
+            "there. Push it, then try again."
+        )
+    return Upstream(tame_url(ran.out.strip()), good[0])
+
+
+def _is_branch(name: str) -> bool:
+    return bool(_BRANCH.fullmatch(name)) and ".." not in name and "//" not in name and not name.endswith((".", "/"))
+
+
+def check_allowed(url: str, allowed: Sequence[str]) -> None:
+    """By the worker's own person: an address, or the beginning of one up to a `/` or `:`."""
+    for beginning in allowed:
+        if url == beginning or (beginning.endswith(("/", ":")) and url.startswith(beginning)):
+            return
+    raise ToolError(
+        f"The agent's code is to be fetched from {shown(url, 200)}, which this worker's own settings do not allow. Its "
+        "person may add that address to `teamwright.engine.fetchFrom` there."
+    )
+
+
+async def fetch_from(repo: Repo, upstream: Upstream, base: str, allowed: Sequence[str]) -> None:
+    """So that this commit is here, with its history, each object checked. Runs with the settings of this person."""
+    if tame_url(upstream.url) != upstream.url or not _is_branch(upstream.branch):
+        raise ToolError(f"`{shown(_hidden(upstream.url), 200)}` is not an address that a lead would name.")
+    check_allowed(upstream.url, allowed)
+    kind = "file" if upstream.url.startswith("/") else "https" if upstream.url.startswith("https:") else "ssh"
+    front = [word for setting in _SETTINGS for word in ("-c", setting)]
+    words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--refmap=", "--force")
+    extra = _ALONE | {"GIT_ALLOW_PROTOCOL": kind, "GIT_DIR": repo.extra["GIT_DIR"]}
+    plain = Repo(repo.cwd, extra, tuple(front))
+    ran = await plain.run(
+        "fetch", *words, "--", upstream.url, f"{upstream.branch}:{_FETCHED}", as_person=True, limit=LONG
+    )
+    if ran.status:
+        raise ToolError(f"The code could not be fetched from {shown(upstream.url, 200)}: {ran.complaint}")
+    if not await repo.has(base) or not await is_whole(repo, [base], []):
+        raise ToolError(
+            f"{shown(upstream.url, 200)} has no commit {base[:12]} any more on {shown(upstream.branch, 200)}."
+        )
