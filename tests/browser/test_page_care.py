@@ -64,6 +64,36 @@ def test_a_second_click_is_no_answer_to_the_next_question(program: Program, web:
     assert tab.evaluate(POSTS) == 2 and [(program.project / n).exists() for n in ("two", "three")] == [False, False]
 
 
+@pytest.mark.spec("N12")
+def test_an_answer_is_given_once_also_where_its_news_are_late(program: Program, web: WebHub, page: OpenPage) -> None:
+    """The session has the answer; that the question has gone is held up on the socket."""
+    late, held = [False], list[tuple[Any, Any]]()
+
+    def between(socket: Any) -> None:
+        server = socket.connect_to_server()
+        server.on_message(lambda said: held.append((socket, said)) if late[0] else socket.send(said))
+
+    asking(program, "touch one")
+    web.until("/api/now", lambda now: now["questions"])
+    tab = page()
+    tab.route_web_socket("**", between)
+    tab.reload()
+    tab.get_by_role("article", name="main wants to use Bash").wait_for()
+    tab.evaluate(SEEN)
+    late[0] = True
+    with tab.expect_response(lambda response: "/questions/" in response.url):
+        tab.keyboard.press("n")
+    web.until("/api/now", lambda now: not now["questions"])
+    for key in ("n", "y"):
+        tab.keyboard.press(key)
+    assert tab.get_by_role("button", name="Allow once").is_disabled() and tab.evaluate(POSTS) == 1
+    late[0] = False
+    for socket, said in held:
+        socket.send(said)
+    until(tab, "document.querySelectorAll('article[data-question]').length === 0")
+    assert tab.evaluate(POSTS) == 1 and not (program.project / "one").exists()
+
+
 @pytest.mark.spec("N29", "N12")
 def test_the_words_of_an_agents_question_are_written_out_and_its_answer_is_as_it_was(
     program: Program, web: WebHub, page: OpenPage

@@ -92,7 +92,7 @@ function answers(question) {
   if (question.kind === "ask" || question.kind === "form") return formButtons(question);
   const held = typed.get(question.id);
   if (held && held.why !== undefined) return reason(question, held);
-  const busy = state.busy.has(question.id);
+  const busy = onItsWay(question);
   const yes = (more) => () => answer(question, { decision: "allow", ...more });
   const key = (name) => (hears === question.id ? name : "");
   if (question.kind === "plan") {
@@ -134,11 +134,15 @@ function reason(question, held) {
       button("Back", () => (typed.delete(question.id), draw()))));
 }
 
+const onItsWay = (question) => question.told || state.busy.has(question.id);
+
 export async function answer(question, said) {
-  if (Date.now() - question.seen < DEAF || Date.now() - state.shifted < SHIFTED) return;
+  if (question.told || Date.now() - question.seen < DEAF || Date.now() - state.shifted < SHIFTED) return;
   state.answered = question.id;
   const done = await act(question.id, `/api/sessions/${question.session}/questions/${question.id}`, said);
-  if (done) typed.delete(question.id);
+  if (!done) return;
+  question.told = true; // its session has the answer; that it has gone comes over the socket, perhaps later
+  typed.delete(question.id);
 }
 
 // --- forms
@@ -185,7 +189,7 @@ function field(part, held, set) {
 }
 
 function formButtons(question) {
-  const busy = state.busy.has(question.id);
+  const busy = onItsWay(question);
   return h("div.answers", null,
     button("Send", () => answer(question, { decision: "allow", answers: collected(question) }), { kind: "primary", busy }),
     button("Skip", () => answer(question, { decision: "deny" }), { busy }));
