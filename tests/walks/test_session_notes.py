@@ -10,7 +10,12 @@ from aside_kit import Thinker, kinds, seen, settings, stage
 
 from conftest import Walker
 from crew import LIMIT, after, crew
-from teamwright.core.data.event import LettersTaken
+from teamwright.core.data.event import LettersTaken, TurnEnded
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Request, Text
+from teamwright.core.ids import new_letter_id
+from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.session import Session
 
 pytestmark = pytest.mark.anyio
 NOTE = "## Build\n- make test needs Python 3.12\n"
@@ -74,6 +79,32 @@ async def test_a_session_that_is_cut_off_or_has_failed_takes_no_notes(walker: Wa
         await walk.play()
         walk.session.hurry()
     assert "notes" not in kinds(walk) and not (walker.home / ".teamwright/memory").exists()
+
+
+@pytest.mark.spec("I2", "X2")
+async def test_a_letter_that_comes_while_the_last_notes_are_taken_waits_for_a_resume(walker: Walker) -> None:
+    taking, go_on = anyio.Event(), anyio.Event()
+
+    def notes(request: Request) -> Any:
+        taking.set()
+        return after(go_on, NOTE)(request)
+
+    model = stage(["one", "never asked"], notes=notes)
+
+    async def post(session: Session) -> None:
+        await taking.wait()
+        await session.supervisor.post(Letter(new_letter_id(), session.main.id, PERSON, Prompt((Text("late"),))))
+        go_on.set()
+
+    async with anyio.create_task_group() as group, crew(walker, model, settings=settings(sessionMemory=True)) as walk:
+        await walk.play("first")
+        group.start_soon(post, walk.session)
+        id = walk.session.id
+    assert kinds(walk) == ["talk", "notes"] and [end.reason for end in walk.of(TurnEnded)] == ["done"]
+    async with crew(walker, stage(["one", "heard"]), origin=Origin(resume=id)) as walk:
+        with anyio.fail_after(LIMIT):
+            await walk.session.idle()
+        assert [m.text for m in walk.session.main.history.messages[-2:]] == ["late", "heard"]
 
 
 @pytest.mark.spec("I2", "A10")

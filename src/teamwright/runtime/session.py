@@ -124,6 +124,7 @@ class Session:
     ) -> None:
         try:
             if kind is None and (asides := self.services.open_side_questions) is not None:
+                self.main.closing = True  # a letter that comes now waits for a resume: its turn would be cut off
                 await asides.finish()
         finally:
             await self._leave(kind, error, trace)

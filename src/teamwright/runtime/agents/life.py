@@ -60,7 +60,8 @@ class MainLife:
         return self._agent.closing
 
     async def take(self) -> Sequence[Letter]:
-        return await self._agent.take()
+        letters = await self._agent.take()
+        return () if self._agent.closing else letters  # the store keeps them for a resume
 
     async def turn(self, letters: Sequence[Letter]) -> None:
         await self._agent.turn(letters)

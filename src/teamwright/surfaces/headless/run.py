@@ -3,7 +3,7 @@
 import gc
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,7 @@ from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput, WantsData
 
 if TYPE_CHECKING:
+    from teamwright.runtime.teams.open_work import OpenWork
     from teamwright.surfaces.headless.driver import Driver
     from teamwright.surfaces.headless.states import States
 
@@ -79,10 +80,7 @@ async def run(headless: Headless, options: Options) -> int:
                     await group.start(_keep_door, opened, session.home, options.env)  # before anything is said
                 await _feed(session, prompt, driver)
                 with suppress(StoreError):  # which is the session's trouble from then on
-                    await opened.idle(jobs=headless.wait)
-                    if headless.wait and await opened.ask_about_open_work():
-                        await opened.idle()
-                    printer.open_work = await session.open_work()
+                    printer.open_work = await _finish(opened, session, wait=headless.wait)
             if work.cancel_called:
                 opened.hurry()
         with anyio.move_on_after(PRINT_LIMIT):
@@ -92,6 +90,18 @@ async def run(headless: Headless, options: Options) -> int:
         await printer.finish()
     _tell_left(opened)
     return STATUS[signals[0]] if signals else _status(opened.trouble.error, printer, driver)
+
+
+async def _finish(opened: Session, session: DrivenSession, *, wait: bool) -> "Sequence[OpenWork]":
+    """Until nothing is left to be done; what teams leave open."""
+    await opened.idle(jobs=wait)
+    if wait:
+        await opened.ask_about_open_work()
+    while True:
+        await opened.idle(jobs=wait)
+        left = await session.open_work()
+        if opened.main.resting:  # else a letter came while we looked, and its turn would be cut off
+            return left
 
 
 def _tell_left(session: Session) -> None:
