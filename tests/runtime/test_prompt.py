@@ -17,7 +17,8 @@ from teamwright.runtime.agents.prompt import (
     system_prompt,
     team_words,
 )
-from teamwright.runtime.worktrees import tree_name, worktree_words
+from teamwright.runtime.moving import worktree_words
+from teamwright.runtime.worktrees import tree_name
 
 REPO = Path("/home/you/shop")
 TREE = Worktree("ada", REPO / ".teamwright/worktrees/ada", "worktree-ada", "0123456789ab", REPO, REPO / ".git")

@@ -19,7 +19,7 @@ from teamwright.core.data.op import Say
 from teamwright.host.git.worktrees.record import Worktree
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
-from teamwright.runtime.worktrees import worktree_words
+from teamwright.runtime.moving import worktree_words
 
 pytestmark = pytest.mark.anyio
 MODEL = "claude-sonnet-4-5"

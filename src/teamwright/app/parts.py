@@ -72,7 +72,7 @@ def open_worktrees(services: "Services") -> "Worktrees":
     return Worktrees(
         services.workspace.settings.symlink_directories,
         session=store.session,
-        notes=store.files.dir / "rooms",
+        notes=store.stays,
         make_by_hook=hooks.make,
         removed_by_hook=hooks.removed,
         claims=services.workspace.home.root.joinpath(*MADE),

@@ -73,7 +73,7 @@ class Services:
         self.written, self.registry, self.notes, self.store = setup.written, setup.registry, setup.notes, store
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
-        self.left: Outcomes | None = None
+        self.left_jobs: Sequence[JobRow] | None = None  # of an earlier process
         self.left_remote: Sequence[JobRow] = ()  # jobs of an earlier process that run on workers, or did
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)
@@ -390,9 +390,9 @@ class Services:
 
         return make_outcomes(self)
 
-    def remember(self, rows: Sequence[JobRow], *, copied: bool = False) -> "Outcomes":
-        """What an earlier process left; `copied`: in the session that this one is a copy of."""
+    @lazy
+    def left(self) -> "Outcomes | None":
         from teamwright.runtime.agents.outcomes import left_by  # noqa: PLC0415
 
-        self.left = left_by(self.outcomes, rows, copied=copied)
-        return self.left
+        rows, copied = self.left_jobs, self.options.origin.fork
+        return None if rows is None else left_by(self.outcomes, rows, copied=copied)

@@ -1,5 +1,6 @@
 """Opens a session: its setup, its store, its services, its main agent."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,11 @@ from teamwright.runtime.services import SessionPlan
 from teamwright.runtime.session import Session
 from teamwright.store.files.paths import STATE, Home
 from teamwright.store.files.transcripts import Transcript
-from teamwright.store.tables.state import StateStore, now_ms
+from teamwright.store.tables.state import NOTHING_LEFT, StateStore, now_ms
 
 if TYPE_CHECKING:
     from teamwright.store.engine.space import Space
+    from teamwright.store.tables.jobs import JobRow, NewAgent
 
 MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
 
@@ -134,7 +136,7 @@ async def _open(services: Services, opened: Opened) -> Session:
     plan = SessionPlan(
         cwd=workspace.cwd,
         notes=tuple(services.notes),
-        resumes=not opened.new,
+        left=NOTHING_LEFT if opened.new else await state.left_by(opened.id),
         spent=before.usd if before else 0.0,
         unpriced=before is not None and before.unknown_cost,
         team=options.team,
@@ -184,27 +186,39 @@ def _watch(services: Services, *, new: bool) -> str:
 
 async def _take_over(services: Services, opened: Opened) -> None:
     """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
-    from teamwright.runtime.agents.sub_agents import AgentRecord  # noqa: PLC0415
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
     options, state = services.options, services.store.state
     rows = await services.jobs.settle_after_crash(opened.answered, services.agents.output, opened.left)
-    for agent in await JobTable(state.database).agents(opened.id):
+    if agents := await JobTable(state.database).agents(opened.id):
+        _know(services, agents, rows)
+    if any(row.kind == "remote" for row in rows) and not options.origin.fork:
+        services.left_remote = rows
+    services.left_jobs = rows
+    if opened.history.unfinished(crashed=True) and services.left is not None:
+        await close_open_calls(opened, services.left)
+    if (await state.left_by(opened.id)).tasks:
+        board = services.board
+        for name in await board.table.lists(opened.id):
+            services.notes += await board.rebuild(name)
+
+
+def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobRow]") -> None:
+    """Agents that a message resumes."""
+    from teamwright.runtime.agents.sub_agents import AgentRecord  # noqa: PLC0415
+
+    for agent in agents:
         runs = [row for row in rows if row.id == agent.id]
         description = runs[-1].description if runs else agent.kind
         services.spawner.known[agent.id] = AgentRecord(
             agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
         )
-    if any(row.kind == "remote" for row in rows) and not options.origin.fork:
-        services.left_remote = rows
-    await close_open_calls(opened, services.remember(rows, copied=options.origin.fork))
-    board = services.board
-    for name in await board.table.lists(opened.id):
-        services.notes += await board.rebuild(name)
 
 
 async def _go_back(services: Services, main: Agent, cwd: Path) -> None:
     """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
+    if not services.store.stays.is_dir():
+        return
     if words := await services.worktrees.resume(main.id, main.desk, cwd):
         services.notes.append(words)
         main.emit(Reminded(user(words)))

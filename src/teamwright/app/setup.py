@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -106,6 +107,11 @@ class Store(Struct, frozen=True):
     new: bool = False  # the session begins in this process
     space: "Space | None" = None  # of an engine, in which all of it is
     home: Home | None = None  # in which its files are, where that is not the person's own: of the space
+
+    @property
+    def stays(self) -> Path:
+        """Where agents that moved into a worktree by themselves are noted."""
+        return self.files.dir / "rooms"
 
     async def forget_unsaid(self) -> None:
         """A session in which nothing was said leaves nothing behind. What cannot be removed is never listed."""

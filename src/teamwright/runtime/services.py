@@ -14,6 +14,7 @@ from teamwright.core.loop import TurnContext
 from teamwright.core.permissions.consent import Allow, Decision, Mode, Question
 from teamwright.core.ports import ToolContext
 from teamwright.store.files.paths import Home
+from teamwright.store.tables.state import NOTHING_LEFT, LeftBehind
 
 if TYPE_CHECKING:
     from teamwright.core.data.definition import AgentDefinition
@@ -182,7 +183,7 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
 
     cwd: Path
     notes: tuple[str, ...] = ()  # what the person should know about how the session was opened
-    resumes: bool = False
+    left: LeftBehind = NOTHING_LEFT  # by the process before, if it is resumed
     spent: float = 0.0  # dollars, before it was resumed
     unpriced: bool = False  # and more then, of a model whose price is not known
     team: str | None = None  # to be led, whose lead is gone

@@ -83,12 +83,12 @@ class Session:
         await self._group.__aenter__()
         self.supervisor.group = self._group
         self.brought.open(self._group)
-        if self._plan.resumes or self._plan.team is not None:
+        if self._plan.left.team or self._plan.team is not None:
             await self._resume_teams()
-        if self._plan.resumes:
+        if self._plan.left.schedules:
             await self.schedules.open()
-            if (left := self.services.left_remote) and (remotes := self.services.remotes) is not None:
-                await remotes.resume(left)
+        if (left := self.services.left_remote) and (remotes := self.services.remotes) is not None:
+            await remotes.resume(left)
         if self._plan.engine is not None:  # letters may come from any machine
             await self.teamwork.wakeups.process()
         self._group.start_soon(self._live)

@@ -19,12 +19,11 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
-from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
-from teamwright.host.git.worktrees.record import PLACE
 from teamwright.host.git.worktrees.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
 from teamwright.osfiles.private import write_file
+from teamwright.runtime.moving import move_to
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
 LET_GO_LIMIT = 5.0  # seconds for git to unlock it
@@ -309,26 +308,6 @@ def tree_name(name: str) -> str:
     return check_name(f"agent-{plain.replace('.', '-')}")  # git or another system keeps that name for itself
 
 
-_MOVED = """\
-You work in a git worktree of your own{branch}: a path {there}/x means {here}/x for you, and nothing outside is yours \
-to change. What was not committed there is not here; read files here before you edit them. Commit what is to be \
-merged."""
-
-
-def worktree_words(tree: Worktree, stood: Path) -> str:
-    """What an agent in a worktree is told. `stood` is the directory of whoever started it, whose paths it hears of."""
-    branch = f", on the branch {tree.branch} from {tree.base[:7]}" if tree.branch else ""
-    return _MOVED.format(here=tree.path, branch=branch, there=_tree_around(stood, tree))
-
-
-def _tree_around(stood: Path, tree: Worktree) -> Path:
-    """The main tree, or the worktree of it, in which somebody stands."""
-    if tree.kind != "git" or not stood.is_relative_to(tree.repo):
-        return stood
-    inner = stood.relative_to(tree.repo).parts
-    return tree.repo.joinpath(*inner[:3]) if inner[:2] == PLACE and len(inner) > 2 else tree.repo
-
-
 def _write_path(path: Any) -> str:
     """Byte by byte: a path need not be UTF-8."""
     return os.fsencode(path).decode("latin-1")
@@ -363,25 +342,3 @@ def _stand(desk: Desk, cwd: Path) -> None:
     """There, if it still may."""
     if is_directory(cwd) and any(cwd.is_relative_to(root) for root in desk.roots):
         desk.cwd = cwd
-
-
-def move_to(desk: Desk, tree: Worktree) -> None:
-    """The worktree takes the place of the project."""
-    desk.cwd = tree.path
-    desk.roots = (tree.path, *desk.roots[1:])
-    if tree.kind == "hook":  # it may lie anywhere
-        desk.near = desk.near and is_near(tree.path)
-
-
-def move_in(desk: Desk, tree: Worktree) -> None:
-    """An agent that begins there, where its parent stood: its own tree takes that one's place, and it has read nothing.
-
-    One that continues there stays where it was.
-    """
-    stood = desk.cwd
-    move_to(desk, tree)
-    if tree.kind == "git" and not stood.is_relative_to(tree.path) and stood.is_relative_to(tree.repo):
-        stood = tree.path / stood.relative_to(tree.repo)
-    if stood.is_relative_to(tree.path) and is_directory(stood):
-        desk.cwd = stood
-    desk.seen = {}

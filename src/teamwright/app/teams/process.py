@@ -57,7 +57,7 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     services = TeammateServices(setup, store, packed)
     _ = services.telemetry  # it watches from the first moment
     services.extensions.add_hooks()
-    services.remember(await JobTable(store.state.database).all(packed.session))
+    services.left_jobs = await JobTable(store.state.database).all(packed.session)
     return TeammateProcess(services, packed.agent, patience=workspace.own.adopt_seconds)
 
 

@@ -156,7 +156,7 @@ async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
         room = await open_room(site, origin, past.saved)
         store = Store(charter.session, files, StateStore(space.database), lock, space=space, home=space.home)
         services = HostedServices(_read_setup(ground, charter, room), store, charter, ground, room)
-        services.remember(await JobTable(space.database).of_agents(charter.session))
+        services.left_jobs = await JobTable(space.database).of_agents(charter.session)
     except BaseException:
         lock.release()
         raise

@@ -8,7 +8,6 @@ import errno
 import os
 import socket
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -73,6 +72,8 @@ def ring(address: str) -> Literal["rung", "gone"]:
 
 def _directories(env: Mapping[str, str]) -> Iterator[Path]:
     """Short ones first; the last is made new, should somebody else sit on our name."""
+    import tempfile  # noqa: PLC0415  # where somebody sends wake-ups, or waits for them
+
     given = env.get("XDG_RUNTIME_DIR", "")
     roots = [Path(given)] if given and Path(given).is_absolute() else []
     names = [root / "teamwright" for root in roots if _owned(root)]

@@ -1,6 +1,5 @@
 """Port shared by all places for teammates' processes: what is stored of a pane and what is available."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
@@ -61,6 +60,8 @@ class PaneAnswer(Struct, frozen=True):
 
 def look(env: Mapping[str, str]) -> Detected:
     """What this terminal and this machine offer."""
+    import shutil  # noqa: PLC0415  # not for a task list
+
     path = env.get("PATH", "")
     return Detected(
         inside_tmux=bool(env.get("TMUX")),

@@ -1,5 +1,7 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
+from typing import TYPE_CHECKING
+
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +14,15 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn
 from teamwright.core.ports import ToolContext
-from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources
 from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents, narrowest
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.services import Services
 from teamwright.store.tables.jobs import NewAgent
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktrees.worktree import Worktree
 
 
 class Answers(Struct, frozen=True):
@@ -114,7 +118,7 @@ class Spawner:
         job, self.known[draft.agent] = await remotes.launch(draft, first, ctx)
         return job
 
-    async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: Worktree | None) -> None:
+    async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: "Worktree | None") -> None:
         if agent is not None:
             agent.close_transcript()
         with anyio.CancelScope(shield=True):
@@ -131,7 +135,7 @@ class Spawner:
         parent: Agent,
         call: CallId,
         plan: Plan,
-        tree: Worktree | None,
+        tree: "Worktree | None",
     ) -> Job:
         job = self._job(known, parent.id, call, background=plan.report == "letter")
         job.tree = tree

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
@@ -20,14 +21,16 @@ from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.spawn import FORK, Ask, Features
 from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
-from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import own_limits
 from teamwright.runtime.agents.resources import AgentResources, Equip
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, Toolset
+from teamwright.runtime.moving import move_in, worktree_words
 from teamwright.runtime.services import Services
-from teamwright.runtime.worktrees import move_in, worktree_words
 from teamwright.store.files.transcripts import Transcript
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktrees.worktree import Worktree
 
 
 class AgentRecord(Struct, frozen=True):
@@ -68,7 +71,7 @@ class Birth(Struct, frozen=True):
     id: AgentId
     name: str
     call: CallId  # the tool call that starts it
-    tree: Worktree | None  # its own worktree, if it is to have one
+    tree: "Worktree | None"  # its own worktree, if it is to have one
     gear: AgentResources | None
 
 
@@ -168,7 +171,7 @@ class SubAgents:
             raise ToolError(f"cwd {ask.cwd} lies outside of the working directories.")
         return path
 
-    async def resume(self, known: AgentRecord) -> tuple[Agent, Worktree | None]:
+    async def resume(self, known: AgentRecord) -> "tuple[Agent, Worktree | None]":
         transcript, history = await self._reopen(known)
         main = self._supervisor.main
         definition = next((d for d in self._deps.kinds().values() if d.name == known.kind), None)
@@ -230,7 +233,7 @@ class SubAgents:
         )
 
     async def _equip_again(
-        self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: Worktree | None
+        self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: "Worktree | None"
     ) -> AgentResources | None:
         try:
             return await self._deps.equip(definition, known.id, known.parent)

@@ -82,11 +82,10 @@ class Teamwork:
             mail=self.mail,
             requests=self.requests,
             board=self.board,
-            worktrees=services.worktrees,
             supervisor=supervisor,
             hooks=self._hooks,
             log=agents.log,
-            remotes=lambda: services.remotes,
+            services=services,
             room=at and at.room,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)

@@ -68,6 +68,17 @@ class SpentPoint(Struct, frozen=True):
     agents: dict[AgentId, float]  # the money of each
 
 
+class LeftBehind(NamedTuple):
+    """What there is of a session."""
+
+    team: bool  # its main agent is in one
+    tasks: bool
+    schedules: bool
+
+
+NOTHING_LEFT = LeftBehind(team=False, tasks=False, schedules=False)
+
+
 class StateStore(Struct, eq=False):
     """The store's port: small, async, every change one transaction. Made by `StateStore.open`."""
 
@@ -114,6 +125,15 @@ class StateStore(Struct, eq=False):
     async def forget_unused(self, id: SessionId) -> bool:
         """Delete a session that has nothing but its main agent. False: it has more, or is not there."""
         return await self.database.write(DeleteSession(id, unused=True))
+
+    async def left_by(self, id: SessionId) -> LeftBehind:
+        """Parts of a session that an earlier process may have left, so that a resume opens no others."""
+        sql = """
+            SELECT EXISTS (SELECT 1 FROM members JOIN agents ON agents.n = members.agent WHERE agents.id = :id),
+                EXISTS (SELECT 1 FROM task_lists WHERE origin = :id),
+                EXISTS (SELECT 1 FROM schedules WHERE session = (SELECT n FROM sessions WHERE id = :id))
+        """
+        return LeftBehind(*map(bool, await self.database.read(fetch_one(sql, {"id": id}))))
 
     # --- letters
 

@@ -1,6 +1,7 @@
 """Makes the agents of teammates, new or resumed from their transcripts."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec.structs import replace
@@ -11,15 +12,17 @@ from teamwright.core.data.event import ModeChanged
 from teamwright.core.data.team import Member
 from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreError, ToolError
 from teamwright.core.ids import AgentId
-from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory, own_limits
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
+from teamwright.runtime.moving import move_in, worktree_words
 from teamwright.runtime.teams.deps import TeammateSetup
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.worktrees import move_in, worktree_words
 from teamwright.store.files.transcripts import Transcript
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktrees.worktree import Worktree
 
 
 class TeammateFactory:
@@ -37,7 +40,7 @@ class TeammateFactory:
             raise ToolError(self._spawning.absence(member.kind))
         return definition
 
-    async def make(self, member: Member, tree: Worktree | None) -> Agent:
+    async def make(self, member: Member, tree: "Worktree | None") -> Agent:
         definition = self.definition(member)
         gear = await self._spawning.equip(definition, member.agent, self._lead(member))
         try:
@@ -50,7 +53,9 @@ class TeammateFactory:
         agent.gear = gear
         return agent
 
-    async def _make(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> Agent:
+    async def _make(
+        self, member: Member, definition: AgentDefinition, tree: "Worktree | None", served: Served
+    ) -> Agent:
         spec = self._spec(member, definition, tree, served)
         path = self._agents.files_of(member.agent).agent(member.agent)
         moved = worktree_words(tree, self.root) if tree else ""
@@ -59,7 +64,7 @@ class TeammateFactory:
         found = await self._resume(spec, member)
         return found if isinstance(found, Agent) else self._begin(spec, member, definition, moved, *found)
 
-    def _spec(self, member: Member, definition: AgentDefinition, tree: Worktree | None, served: Served) -> AgentSpec:
+    def _spec(self, member: Member, definition: AgentDefinition, tree: "Worktree | None", served: Served) -> AgentSpec:
         base = self._setup.base()
         kit = self._setup.toolset(definition, served)
         cwd = self._setup.find_cwd(member.cwd) or base.desk.cwd  # not there: it began on another machine

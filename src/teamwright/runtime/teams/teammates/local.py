@@ -4,6 +4,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec.structs import replace
@@ -17,7 +18,6 @@ from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.inbox import LetterStore
@@ -31,6 +31,9 @@ from teamwright.runtime.teams.teammates.teammate import Teammate, free_tasks
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Process
 from teamwright.store.tables.teams import call_key
+
+if TYPE_CHECKING:
+    from teamwright.host.git.worktrees.worktree import Worktree
 
 MOST_LOSSES = 3  # times that one comes to its end before the same letter
 ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
@@ -71,7 +74,7 @@ class Teammates:
             raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
         await parent.sync()  # the call is on disk before its teammate is on the roster
         own = new_agent_id()
-        if plan.room == "remote" and (remotes := self._deps.remotes()) is not None:
+        if plan.room == "remote" and (remotes := self._deps.remotes) is not None:
             from teamwright.runtime.teams.remote.recruiting import recruit_remotely  # noqa: PLC0415
 
             name, session = ask.name, self._roster.session
@@ -89,11 +92,11 @@ class Teammates:
 
     def follow(self, member: Member) -> None:
         """One on a worker: what it does is shown here."""
-        if (remotes := self._deps.remotes()) is not None:
+        if (remotes := self._deps.remotes) is not None:
             remotes.follow(member.agent)
 
     def _equipped(
-        self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: Worktree | None
+        self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: "Worktree | None"
     ) -> Member:
         """Where and how it works."""
         planning = ask.mode == "plan"
@@ -115,7 +118,7 @@ class Teammates:
         parent: Agent,
         lead: Member,
         ctx: ToolContext,
-        tree: Worktree | None,
+        tree: "Worktree | None",
     ) -> Member:
         words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
         row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
@@ -142,7 +145,7 @@ class Teammates:
         """The first task that was kept for its name, to be read with its first message; others come when it is idle."""
         await self._deps.board.claim_first(member.team, Actor(member.agent, member.name), kept=True)
 
-    async def _place(self, member: Member, tree: Worktree | None) -> Member:
+    async def _place(self, member: Member, tree: "Worktree | None") -> Member:
         """In a process of its own, or here if that cannot be."""
         self.dropped.discard(member.agent)
         with self._starts(member.agent):
@@ -169,7 +172,7 @@ class Teammates:
         placed = await self._tables.teams.set_place(member.team, member.agent, "in-process", None)
         return replace(member, backend="in-process", pane=None) if isinstance(placed, Refused) else placed
 
-    async def start(self, member: Member, tree: Worktree | None = None) -> Teammate | None:
+    async def start(self, member: Member, tree: "Worktree | None" = None) -> Teammate | None:
         """Run it in this process, unless another living one does."""
         own, processes = (await self._deps.wakeups.process()).id, self._tables.processes
         lease = await processes.claim_agent(member.agent, own)
@@ -314,7 +317,7 @@ class Teammates:
         if teammate := self.running.get(member.agent):
             await teammate.stop(park=False)
             return
-        if member.backend == "remote" and (remotes := self._deps.remotes()) is not None:
+        if member.backend == "remote" and (remotes := self._deps.remotes) is not None:
             await remotes.stop(member.agent, "its lead stopped it")
             await remotes.ended(member.agent)
         elif (processes := self._processes or self._adopted) is not None and member.backend != "in-process":

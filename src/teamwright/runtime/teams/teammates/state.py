@@ -19,12 +19,13 @@ from teamwright.runtime.teams.rooms import TeammateRoom
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.tasks import TaskBoard
 from teamwright.runtime.teams.wakeups import Wakeups
-from teamwright.runtime.worktrees import Worktrees
 from teamwright.store.tables.state import now_ms
 from teamwright.store.tables.team_tables import TeamTables
 
 if TYPE_CHECKING:
+    from teamwright.runtime.services import Services
     from teamwright.runtime.workers.remotes import RemoteAgents
+    from teamwright.runtime.worktrees import Worktrees
 
 
 class TeammateDeps(Struct, frozen=True):
@@ -37,12 +38,20 @@ class TeammateDeps(Struct, frozen=True):
     mail: TeamMail
     requests: TeamRequests
     board: TaskBoard
-    worktrees: Worktrees
     supervisor: Supervisor
     hooks: TeamHooks
     log: Callable[[str], None]
-    remotes: Callable[[], "RemoteAgents | None"] = lambda: None
+    services: "Services"
     room: TeammateRoom | None = None  # on a worker
+
+    @property
+    def worktrees(self) -> "Worktrees":
+        """Opened for the first one that has a worktree."""
+        return self.services.worktrees
+
+    @property
+    def remotes(self) -> "RemoteAgents | None":
+        return self.services.remotes
 
 
 class TeammateState:

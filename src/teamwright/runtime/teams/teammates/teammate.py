@@ -2,6 +2,7 @@
 
 import traceback
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -9,19 +10,21 @@ from teamwright.core.data.event import AgentEnded
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member
 from teamwright.core.errors import DiskError, StoreError
-from teamwright.host.git.worktrees.worktree import Worktree
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
 from teamwright.runtime.agents.life import live
 from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.teams.teammates.life import TeammateLife
 from teamwright.runtime.teams.teammates.state import TeammateDeps, TeammateState
 
+if TYPE_CHECKING:
+    from teamwright.host.git.worktrees.worktree import Worktree
+
 
 class Teammate:
     """One teammate in this process."""
 
     def __init__(
-        self, agent: Agent, member: Member, epoch: int, deps: TeammateDeps, tree: Worktree | None = None
+        self, agent: Agent, member: Member, epoch: int, deps: TeammateDeps, tree: "Worktree | None" = None
     ) -> None:
         self.agent, self.state = agent, TeammateState(agent, member, epoch, deps)
         self._life = TeammateLife(self.state, deps)
