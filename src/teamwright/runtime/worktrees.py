@@ -23,7 +23,17 @@ from teamwright.host.files.mounts import is_near
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
 from teamwright.host.git.worktrees.record import PLACE
-from teamwright.host.git.worktrees.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
+from teamwright.host.git.worktrees.worktree import (
+    KeptTree,
+    Worktree,
+    check_name,
+    close,
+    let_go,
+    make,
+    release,
+    remove,
+    state,
+)
 from teamwright.osfiles.private import write_file
 
 CLOSE_LIMIT = 60.0  # seconds for git to tell whether anything was changed
@@ -274,11 +284,7 @@ class Worktrees:
             found = await state(tree)
         except ToolError as error:
             note = str(error)
-        try:
-            await release(tree)
-        except ToolError as error:
-            note = note or str(error)
-        return KeptTree(tree.path, tree.branch, found.summary if found else "", found, note)
+        return await let_go(tree, found, note)
 
     # --- the notes
 
