@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teamwright.core.data.letter import Letter, Prompt, Sender, due
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import Image, Text
 from teamwright.core.ids import AgentId, LetterId
 

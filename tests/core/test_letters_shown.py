@@ -24,7 +24,7 @@ from teamwright.core.data.letter import (
     due,
     without_content,
 )
-from teamwright.core.data.letter_text import ROOM, added, as_message
+from teamwright.core.data.letters.text import ROOM, added, as_message
 from teamwright.core.data.message import Text, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.core.text import OWN_ELEMENTS, neutral, quoted, restored, unquoted

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from teamwright.core.data.conversation.history import fold
 from teamwright.core.data.event import AgentStarted, LettersTaken
 from teamwright.core.data.letter import Letter, Said, Sender
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.team import LEAD_NAME, Mail, Member
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.runtime.agents.inbox import AgentInbox

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from teamwright.core.data.letter import PERSON, SYSTEM, Letter, Notice, Prompt, Said, Sender, Signal
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.inbox import GATHER, AgentInbox

@@ -80,10 +80,10 @@ def fold(home: Home, newest: int) -> SessionFold:
     view = SessionFold(MAIN, price=lambda model, usage: usage.total * len(model))
     past, elsewhere = read_all(home, SESSION, {MAIN: END}, newest)
     assert not elsewhere
-    for agent, skimmed in past.skimmed.items():
-        view.pass_over(agent, skimmed)
     for record in past.records:
         view.apply(record)
+    for agent, skimmed in past.skimmed.items():
+        view.pass_over(agent, skimmed)
     view.price_all()
     return view
 

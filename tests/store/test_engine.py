@@ -306,11 +306,16 @@ async def test_a_replica_stops_before_what_it_does_not_know(hosts: list[Host], d
 @pytest.mark.spec("Z25")
 async def test_a_space_of_another_format_is_not_joined(space: Address) -> None:
     log = await open_log(space, "lead", "ada")
-    about = {"teamwright.format": "7", "teamwright.space": log.space}
-    await log.connection.api("STREAM.UPDATE", log._stream, log._config() | {"metadata": about})
+    for theirs, now in (
+        ("7", "Update the program"),
+        ("1", "Another name at the end of the address begins a new space"),
+    ):
+        about = {"teamwright.format": theirs, "teamwright.space": log.space}
+        await log.connection.api("STREAM.UPDATE", log._stream, log._config() | {"metadata": about})
+        words = rf"has format {theirs}; this version of teamwright knows {FORMAT}\. .*{now}"
+        with pytest.raises(EngineError, match=words):
+            await open_log(space, "lead", "ada")
     await log.close()
-    with pytest.raises(EngineError, match=f"has format 7; this version of teamwright knows {FORMAT}"):
-        await open_log(space, "lead", "ada")
 
 
 @pytest.mark.spec("Z2", "Z23")

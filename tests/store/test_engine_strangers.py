@@ -25,6 +25,7 @@ from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.core.policies.placing import Needs
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.acts.remotes import BeginRemote, ClaimRemote, OfferSlots, StartRemote
+from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.space import Joining, Space, open_space
 from teamwright.store.engine.wire.address import Address, read_address
 from teamwright.store.engine.wire.lines import Place
@@ -150,14 +151,20 @@ async def test_lines_of_a_worker_that_never_ran_the_agent_do_not_count(
     """Followers, those who resume, and the one who writes: all pass them over, and the writer goes on behind them."""
     lead, mill = await stage.join("lead"), await stage.join("mill")
     await begin(lead)
-    await take(mill)
     rogue, own = await stage.stranger("rogue"), mill.replica.process
     async with following(lead) as hears:
+        await send(
+            rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="1", Tw_Lines="1"
+        )  # before anybody has it
+        assert await pulled(lead, AGENT, tmp_path / "early") == b""
+        await take(mill)
         place = await mill.lines.append(AGENT, own, [b"one\n"], Place())
         await hears(b"one\n")
         await send(rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="2", Tw_Lines="1")
         await send(rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="x", Tw_Lines="-1")
         await send(rogue, "rogue", AGENT, b"evil\n", Status="404", Nats_Sequence="1")
+        posing = f"tw.main.lines.lead.lead.{AGENT}"
+        await send(rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="2", Tw_Lines="1", Nats_Subject=posing)
         await send(rogue, "rogue", MAIN, b"evil\n", Tw_Process=own, Tw_First="1", Tw_Lines="1")
         place = await mill.lines.append(AGENT, own, [b"two\n"], place)
         await send(rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="3", Tw_Lines="1")
@@ -175,10 +182,10 @@ async def test_lines_of_a_worker_that_never_ran_the_agent_do_not_count(
 
     found: dict[str, Any] = json.loads(await anyio.to_thread.run_sync(status, "--json"))
     assert {(row["name"], row["agent"], row["batches"]) for row in found["strangers"]} == {
-        ("rogue", AGENT, 4),
+        ("rogue", AGENT, 6),
         ("rogue", MAIN, 1),
     }
-    assert "4 batches of lines of worker rogue do not count" in await anyio.to_thread.run_sync(status)
+    assert "6 batches of lines of worker rogue do not count" in await anyio.to_thread.run_sync(status)
 
 
 @pytest.mark.spec("Z24", "Z10")
@@ -218,3 +225,18 @@ async def test_lines_of_agents_that_it_started_count(stage: Stage, tmp_path: Pat
     await send(rogue, "rogue", CHILD, b"evil\n", Tw_Process="p", Tw_First="2", Tw_Lines="1")
     await mill.lines.append(CHILD, mill.replica.process, [b"two\n"], place)
     assert await pulled(lead, CHILD, tmp_path / "copy") == b"one\ntwo\n"
+
+
+@pytest.mark.spec("Z24", "Z10")
+async def test_a_machine_that_is_behind_the_log_passes_nobody_over(stage: Stage, tmp_path: Path) -> None:
+    """Its disk takes nothing more since before it heard who runs the agent: the copy that it has stays."""
+    lead, mill = await stage.join("lead"), await stage.join("mill")
+    await begin(lead)
+    behind = await stage.join("lead")
+    await behind.replica.look(lambda db: db.execute("PRAGMA query_only = 1").fetchall())
+    await take(mill)
+    await mill.lines.append(AGENT, mill.replica.process, [b"one\n"], Place())
+    (tmp_path / "copy").write_text("what was there\n")
+    with pytest.raises(EngineError, match="behind the engine's log"):
+        await behind.lines.pull(AGENT, tmp_path / "copy")
+    assert (tmp_path / "copy").read_text() == "what was there\n"

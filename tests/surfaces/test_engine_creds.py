@@ -115,6 +115,7 @@ def test_a_key_that_cannot_be_used_is_one_sentence(program: Program, server: Ser
         (keys / "missing", "No such file"),
         (keep(keys / "open", lead.seed, 0o644), "others can read it"),
         (keep(keys / "broken", broken), "damaged"),
+        (keep(keys / "foreign", f"SUZ{lead.seed[3:]}"), "damaged"),
         (keep(keys / "other", "-----BEGIN NATS USER JWT-----\n" + lead.seed), "no credentials"),
         (keep(keys / "empty", ""), "no credentials"),
         (keys, "not a file"),

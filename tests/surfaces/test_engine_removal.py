@@ -87,11 +87,13 @@ def test_a_session_is_removed_and_others_stay(program: Program, other: Program, 
     in_space(url, tmp_path / "look", look)
     ran = program.prompt(["hello", "again"], "--engine", url, "--resume", kept)
     assert ran.rc == 0 and ran.result["result"] == "again", ran.err
-    for words in ((gone,), (kept, gone)):
+    for words in ((gone,), (kept, gone), ("",), (kept[:3],)):
         ran = program.run("sessions", "delete", *words, "--engine", url)
         assert ran.rc and "nothing was deleted" in ran.err and kept in listed(program, url), ran.err
     ran = program.run("sessions", "delete", "--older-than", "1", "--engine", url)
     assert ran.rc == 2 and "takes the ids" in ran.err
+    ran = other.prompt(["no"], "--engine", url, "--session-id", gone)  # every machine removes what it has of that id
+    assert ran.rc == 2 and "its id is not given again" in ran.err, ran.err
     anyio.run(compare_replicas, read_address(url), tmp_path)
 
 

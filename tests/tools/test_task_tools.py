@@ -21,7 +21,7 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.ports import Outcome
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
 from teamwright.store.files import transcripts
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.state import StateStore

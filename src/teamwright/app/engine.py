@@ -86,6 +86,8 @@ async def _wanted(space: Space, origin: Origin, cwd: str) -> list[SessionId]:
 
 async def _fetch_namesake(space: Space, session: SessionId) -> None:
     """A session of another machine with the id that a new one is to have: it is found by its file, like one of here."""
+    if await space.replica.read(fetch_all("SELECT 1 FROM removed_sessions WHERE session = ?", (session,))):
+        raise UsageError(f"session {session} was deleted from {space.address}: its id is not given again")
     if find_transcript(space.home, session) is None:
         for (cwd,) in await space.replica.read(fetch_all("SELECT cwd FROM sessions WHERE id = ?", (session,))):
             await space.fetch(AgentId(session), files_in(space.home, session, cwd))

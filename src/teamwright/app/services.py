@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.deps import Base, TeammatePlaces
     from teamwright.runtime.teams.rooms import Hosting
     from teamwright.runtime.teams.service import Teamwork
-    from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.teams.tasks.board import TaskBoard
     from teamwright.runtime.workers.remotes import RemoteAgents
     from teamwright.runtime.worktrees import Worktrees
     from teamwright.telemetry.live import Telemetry

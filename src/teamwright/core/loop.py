@@ -25,7 +25,7 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.letter import Letter, Prompt
-from teamwright.core.data.letter_text import added, as_message
+from teamwright.core.data.letters.text import added, as_message
 from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, user
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId, CallId

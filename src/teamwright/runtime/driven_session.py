@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.agents.resources import Exchange
     from teamwright.runtime.extensions.hooks import HookFunction, Watch
     from teamwright.runtime.rewind.restore import Restored
-    from teamwright.runtime.teams.open_work import OpenWork
+    from teamwright.runtime.teams.tasks.open_work import OpenWork
 
 
 class UsageReport(Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from teamwright.core.data.event import LettersTaken
 from teamwright.core.data.letter import Letter
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import Message, Reply, ToolCall, Usage
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId

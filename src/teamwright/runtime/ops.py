@@ -61,7 +61,7 @@ async def carry_out(session: "Session", op: Op) -> None:
         case SetServer():
             await session.brought.set_server(op)
         case AddTask() | ChangeTask():
-            from teamwright.runtime.teams.person_tasks import arrange  # noqa: PLC0415  # no first prompt needs it
+            from teamwright.runtime.teams.tasks.person import arrange  # noqa: PLC0415  # no first prompt needs it
 
             await arrange(session.teamwork.board, session.main.id, op)
         case _:

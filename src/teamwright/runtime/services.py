@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.sandbox.fence import SessionFence
     from teamwright.runtime.side_questions.service import SideQuestions
     from teamwright.runtime.teams.service import Teamwork
-    from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.teams.tasks.board import TaskBoard
     from teamwright.runtime.workers.remotes import RemoteAgents
     from teamwright.runtime.worktrees import Worktrees
     from teamwright.store.tables.jobs import JobRow

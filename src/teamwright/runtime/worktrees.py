@@ -21,7 +21,17 @@ from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
-from teamwright.host.git.worktrees.worktree import KeptTree, Worktree, check_name, close, make, release, remove, state
+from teamwright.host.git.worktrees.worktree import (
+    KeptTree,
+    Worktree,
+    check_name,
+    close,
+    let_go,
+    make,
+    release,
+    remove,
+    state,
+)
 from teamwright.osfiles.private import write_file
 from teamwright.runtime.moving import move_to
 
@@ -273,11 +283,7 @@ class Worktrees:
             found = await state(tree)
         except ToolError as error:
             note = str(error)
-        try:
-            await release(tree)
-        except ToolError as error:
-            note = note or str(error)
-        return KeptTree(tree.path, tree.branch, found.summary if found else "", found, note)
+        return await let_go(tree, found, note)
 
     # --- the notes
 

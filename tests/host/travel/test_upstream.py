@@ -52,8 +52,10 @@ async def test_a_worker_fetches_only_from_where_its_person_allows(machines: Mach
 
 
 @pytest.mark.spec("Z28", "Z11")
-async def test_what_a_remote_gives_is_checked(machines: Machines):
+async def test_what_a_remote_gives_is_checked(machines: Machines, monkeypatch: pytest.MonkeyPatch):
     """A commit that is not there any more, objects that git's own check refuses, and addresses that run programs."""
+    (machines.top / "own").write_text("[fetch]\n\tfsckObjects = false\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(machines.top / "own"))
     up, journey = machines.top / "up.git", await machines.depart(fetch="origin")
     raw = b"100644 .git\0" + bytes.fromhex(git(machines.repo, "hash-object", "-w", "--stdin").strip())
     made = ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
@@ -81,6 +83,7 @@ def test_addresses_travel_without_passwords():
         "https://ada:secret@example.com/a/b.git": "https://example.com/a/b.git",
         "https://token@example.com:8443/a": "https://example.com:8443/a",
         "ssh://git:secret@example.com:22/a/b": "ssh://git@example.com:22/a/b",
+        "https://[::1]:8443/a": "https://[::1]:8443/a",
         "git@example.com:a/b.git": "git@example.com:a/b.git",
         "/srv/git/a.git": "/srv/git/a.git",
         "file:///srv/git/a.git": "/srv/git/a.git",
@@ -96,7 +99,16 @@ def test_addresses_travel_without_passwords():
         "git@-oX:a",
         "git@example.com:-a",
         "https://example.com/a?token=secret",
+        "https://example.com/a#b",
+        "https://example.com/a/../b",
+        "https://example.com/a/%2E./b",
+        "ssh://git@example.com/a/../../b",
+        "git@example.com:a/../b",
+        "https://[::1/a",
+        "https://example.com",
         "https://ada:secret@/a",
+        "https://ada:x@secret@/a",
+        "https://ada:secret?x@example.com/a",
         "file://host/a",
         "/srv/../etc",
         "relative/path",

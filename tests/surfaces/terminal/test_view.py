@@ -28,7 +28,7 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.letter import Figures, JobStatus, Letter, Notice, Said, Sender
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import (
     BlockStarted,
     Message,

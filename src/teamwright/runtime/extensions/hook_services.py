@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from teamwright.core.data.event import Reminded, Warned, Why
 from teamwright.core.data.extensions.hook import Fired
-from teamwright.core.data.letter_text import added
+from teamwright.core.data.letters.text import added
 from teamwright.core.data.message import Message
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.letter import Letter, Said, Signal, SignalKind, is_idle_notice, is_quiet
-from teamwright.core.data.task_letters import SYSTEM_SENDER
+from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.inbox import AgentInbox

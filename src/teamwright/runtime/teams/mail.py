@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.letter import Letter, Priority, Said, Sender, Signal
-from teamwright.core.data.task_letters import SYSTEM_SENDER
+from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import Mail, Member, Refused
 from teamwright.core.errors import DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, new_letter_id

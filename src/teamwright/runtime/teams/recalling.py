@@ -2,7 +2,7 @@
 
 from teamwright.core.ids import AgentId
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
 from teamwright.store.tables.requests import RequestTable
 
 _MOST_LINES = 60

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.letter import Signal, SignalKind
-from teamwright.core.data.letter_text import how_to_answer
+from teamwright.core.data.letters.text import how_to_answer
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId, LetterId

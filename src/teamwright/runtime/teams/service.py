@@ -26,7 +26,6 @@ from teamwright.runtime.teams.effort import Effort
 from teamwright.runtime.teams.lead_mail import LeadMail
 from teamwright.runtime.teams.mail import TeamMail
 from teamwright.runtime.teams.mirrors import Mirrors
-from teamwright.runtime.teams.open_work import OpenWork, ask_lead, find_open
 from teamwright.runtime.teams.recalling import recall
 from teamwright.runtime.teams.remote.copies import FarCopies
 from teamwright.runtime.teams.remote.events import RemoteEvents
@@ -34,8 +33,9 @@ from teamwright.runtime.teams.remote.permission_relay import PermissionResponder
 from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.resumed import resumed_words
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.task_scope import SessionTaskScope, TeamTaskScope
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
+from teamwright.runtime.teams.tasks.open_work import OpenWork, ask_lead, find_open
+from teamwright.runtime.teams.tasks.scope import SessionTaskScope, TeamTaskScope
 from teamwright.runtime.teams.teammates.factory import TeammateFactory
 from teamwright.runtime.teams.teammates.local import Teammates
 from teamwright.runtime.teams.teammates.state import TeammateDeps

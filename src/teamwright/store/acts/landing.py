@@ -5,7 +5,7 @@ import sqlite3
 from msgspec import Struct
 
 from teamwright.core.data.landing import MOST_REASON, LandDraft, LandEntry, LandId, LandState
-from teamwright.core.data.landing_letters import ready_mail, returned_letter, returned_mail
+from teamwright.core.data.letters.landing import ready_mail, returned_letter, returned_mail
 from teamwright.core.data.tasks import Hold, Task, TaskId
 from teamwright.core.data.team import LEAD_NAME, Member
 from teamwright.core.ids import AgentId

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.task_letters import claim_letter, freed_mail
+from teamwright.core.data.letters.tasks import claim_letter, freed_mail
 from teamwright.core.data.tasks import (
     Actor,
     Change,

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from teamwright.core.data.team import ProcessId
 from teamwright.core.ids import AgentId
 from teamwright.core.text import shown
+from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.replica import Replica
 from teamwright.store.engine.wire.connection import sequence
 
@@ -25,27 +26,16 @@ class Holding(Struct, frozen=True):
     name: str
 
 
-class History(Struct, frozen=True):
-    """Who ran an agent, or the one on a worker that started it. None of them is on a worker: empty."""
-
-    remote: bool
-    held: tuple[Holding, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """An earlier version did not write it down."""
-        return any(holding.epoch == 1 for holding in self.held)
-
-
-def read_history(db: sqlite3.Connection, agent: AgentId) -> History:
+def read_history(db: sqlite3.Connection, agent: AgentId) -> tuple[Holding, ...]:
+    """Who ran an agent, or the one on a worker that started it. None of them is on a worker: nobody."""
     at: AgentId | None = agent
     while at is not None:
         if db.execute("SELECT 1 FROM remotes WHERE agent = ?", (at,)).fetchone():
             sql = "SELECT epoch, process, role, name FROM holders WHERE agent = ? ORDER BY epoch"
-            return History(remote=True, held=tuple(Holding(*row) for row in db.execute(sql, (at,))))
+            return tuple(Holding(*row) for row in db.execute(sql, (at,)))
         row = db.execute("SELECT parent FROM agents WHERE id = ?", (at,)).fetchone()
         at = row[0] if row else None
-    return History(remote=False)
+    return ()
 
 
 class Holders:
@@ -54,12 +44,16 @@ class Holders:
     def __init__(self, replica: Replica) -> None:
         self._replica, self._told = replica, set[tuple[AgentId, str]]()
 
-    async def of(self, agent: AgentId) -> History:
+    async def of(self, agent: AgentId) -> tuple[Holding, ...]:
         return await self._replica.look(partial(read_history, agent=agent))
 
     async def renew(self) -> None:
-        """What was in the log before some line is applied here on return."""
-        await self._replica.catch_up()
+        """What was in the log before some line is applied here on return. EngineError if that cannot be: nobody's lines
+        are passed over because this machine is behind."""
+        if not await self._replica.catch_up():
+            raise EngineError(
+                f"{self._replica.path} is behind the engine's log: who runs which agent is not known here."
+            )
 
     def passed_over(self, agent: AgentId, name: str) -> None:
         if (agent, name) not in self._told:
@@ -101,7 +95,7 @@ class Sieve:
         for message in messages:
             who, epoch = writer_of(message), self._marks[-1].epoch
             if who != self._marks[-1].by and who[0] != "lead" and self._holders is not None:
-                history = history or await self._holders.of(self._agent)
+                history = await self._holders.of(self._agent) if history is None else history
                 epoch = _epoch_of(history, who, epoch)
             if epoch is not None and is_batch(message):
                 kept.append(message)
@@ -120,13 +114,12 @@ class Sieve:
             self._marks.append(Mark(seq, who, epoch))
 
 
-def _epoch_of(history: History, who: tuple[str, str, str], least: int) -> int | None:
+def _epoch_of(history: Sequence[Holding], who: tuple[str, str, str], least: int) -> int | None:
     """In which epoch it ran the agent, not before that of the last line that counts; None: its lines do not."""
-    role, name, process = who
-    for held in history.held:
-        if (held.role, held.name, held.process) == (role, name, process) and held.epoch >= least:
+    for held in history:
+        if (held.role, held.name, held.process) == who and held.epoch >= least:
             return held.epoch
-    return 0 if history.remote and not history.whole and least == 0 else None
+    return None
 
 
 def writer_of(message: Msg) -> tuple[str, str, str]:
@@ -147,8 +140,6 @@ def find_strangers(
     """Of what identities have written into transcripts: workers, and agents that they never ran."""
     found = list[tuple[str, AgentId, int]]()
     for (role, name, agent), many in sorted(written.items()):
-        history = read_history(db, agent) if role == "worker" else None
-        known = history is None or (history.remote and not history.whole)
-        if not known and history is not None and all(held.name != name for held in history.held):
+        if role == "worker" and all(held.name != name for held in read_history(db, agent)):
             found.append((name, agent, many))
     return found

@@ -187,12 +187,13 @@ class Replica:
                 await self.catch_up()
             task_status.started()
 
-    async def catch_up(self) -> None:
-        """With what the log has now; whoever writes is so far once it has joined."""
+    async def catch_up(self) -> bool:
+        """With what the log has now; whoever writes is so far once it has joined. False: it took too long."""
         last = (await self._log.extent()).last
         with anyio.move_on_after(_CATCH_UP):
             while self._seen < last and self._fault is None:
                 await self._applied.wait()
+        return self._seen >= last
 
     async def _follow(self) -> None:
         try:

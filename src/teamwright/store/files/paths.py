@@ -134,6 +134,11 @@ def is_session_id(text: str) -> bool:
     return _SESSION.fullmatch(text) is not None
 
 
+def is_beginning(text: str) -> bool:
+    """Of an id, long enough to name a session by it."""
+    return _BEGINNING.fullmatch(text) is not None
+
+
 def checked(session: str) -> SessionId:
     if not _SESSION.fullmatch(session):
         raise StoreError(f"{session!r} is not a session id: it must be a UUID.")
@@ -163,7 +168,7 @@ def sessions_named(home: Home, named: str) -> list[Path]:
         found = find_transcript(home, named) or find_transcript(home, named.lower())
         return [found] if found else []
     start = named.lower()
-    if not _BEGINNING.fullmatch(start):
+    if not is_beginning(start):
         return []
     ids = {p.stem for d in project_dirs(home) for p in d.glob(f"{start}*.jsonl") if is_session_id(p.stem)}
     return [path for id in sorted(ids) if (path := find_transcript(home, id))]

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from teamwright.core.data.letter import Letter, Signal
-from teamwright.core.data.task_letters import assignment_letter
+from teamwright.core.data.letters.tasks import assignment_letter
 from teamwright.core.data.tasks import (
     MOST_TASKS,
     Actor,

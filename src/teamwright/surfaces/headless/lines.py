@@ -34,7 +34,7 @@ from teamwright.core.data.message import (
 )
 from teamwright.core.ids import AgentId, QuestionId, line_uuid
 from teamwright.core.permissions.consent import Question
-from teamwright.runtime.teams.open_work import OpenWork
+from teamwright.runtime.teams.tasks.open_work import OpenWork
 
 LONGEST = 1_048_576  # bytes of one line
 _SHORT, _FEW = 256, 32  # characters of a text, and items of our own part of a line, that are never cut

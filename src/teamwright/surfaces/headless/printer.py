@@ -41,7 +41,7 @@ from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
-    from teamwright.runtime.teams.open_work import OpenWork
+    from teamwright.runtime.teams.tasks.open_work import OpenWork
 
 Format = Literal["text", "json", "stream-json"]
 

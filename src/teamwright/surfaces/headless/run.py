@@ -28,7 +28,7 @@ from teamwright.tools.bounds import visible
 from teamwright.tools.structured import StructuredOutput, WantsData
 
 if TYPE_CHECKING:
-    from teamwright.runtime.teams.open_work import OpenWork
+    from teamwright.runtime.teams.tasks.open_work import OpenWork
     from teamwright.surfaces.headless.driver import Driver
     from teamwright.surfaces.headless.states import States
 

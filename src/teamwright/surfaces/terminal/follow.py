@@ -31,11 +31,11 @@ class EventFollower:
         """Until the session ends. It begins with the newest part of what was: folded at once, drawn once."""
         past, live = await self._session.begin(NEWEST)
         try:
-            for agent, skimmed in past.skimmed.items():
-                self._view.pass_over(agent, skimmed)
             for record in past.records:
                 self._apply(record)
             past.records.clear()
+            for agent, skimmed in past.skimmed.items():  # after them: agents stand in the order in which they started
+                self._view.pass_over(agent, skimmed)
             if self._view.questions:
                 self._heard(ended=False, asked=True)
             await self._go_on(live)

@@ -33,7 +33,7 @@ from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.desk import encoded
 
 if TYPE_CHECKING:
-    from teamwright.runtime.teams.tasks import TaskBoard
+    from teamwright.runtime.teams.tasks.board import TaskBoard
 
 MOST_SUBJECT = 200  # characters
 MOST_DESCRIPTION = 64 * 1024  # bytes

@@ -5,7 +5,6 @@ No credentials travel. A worker uses its own, and so fetches only from where its
 
 import re
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from teamwright.core.data.code import Upstream
 from teamwright.core.errors import ToolError
@@ -16,6 +15,7 @@ from teamwright.host.git.travel.repo import LONG, Repo
 _SSH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!-)[\w./~+-]+")  # git@host:path
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
 _PATH = re.compile(r"/[\w./~+%-]*")
+_NEVER = re.compile(r"[?#]|(\.|%2e){2}", re.IGNORECASE)  # queries, and a way out of what a worker's person allows
 _BRANCH = re.compile(r"refs/heads/[\w+-][\w./+-]*")
 _FETCHED = "refs/teamwright/fetched"
 _ALONE = {
@@ -24,30 +24,31 @@ _ALONE = {
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
-_SETTINGS = ("core.hooksPath=/dev/null", "transfer.fsckObjects=true", "gc.auto=0", "maintenance.auto=false")
+_SETTINGS = ("core.hooksPath=/dev/null", "fetch.fsckObjects=true", "gc.auto=0", "maintenance.auto=false")
 
 
 def tame_url(url: str) -> str:
     """Without a password, and for https without a user. ToolError for what is no address that we would fetch from."""
-    scheme, mark, _ = url.partition("://")
-    plain = url.isascii() and url.isprintable() and "::" not in url
-    parts = urlsplit(url) if mark and plain else None
-    if not mark and plain and (_SSH.fullmatch(url) or (_PATH.fullmatch(url) and ".." not in url)):
+    scheme, mark, rest = url.partition("://")
+    plain = url.isascii() and url.isprintable() and not _NEVER.search(url)
+    if not mark and plain and (_SSH.fullmatch(url) or _PATH.fullmatch(url)):
         return url
-    if parts is not None and not parts.query and not parts.fragment and _PATH.fullmatch(parts.path):
-        who, _, host = parts.netloc.rpartition("@")
+    place, slash, path = rest.partition("/")
+    if mark and plain and _PATH.fullmatch(slash + path):
+        who, _, host = place.rpartition("@")
         user = who.partition(":")[0]
-        if scheme == "file" and not parts.netloc and ".." not in parts.path:
-            return parts.path
+        if scheme == "file" and not place:
+            return slash + path
         if scheme == "https" and _HOST.fullmatch(host):
-            return f"https://{host}{parts.path}"
+            return f"https://{host}/{path}"
         if scheme == "ssh" and _HOST.fullmatch(host) and re.fullmatch(r"[\w.][\w.-]*|", user):
-            return f"ssh://{user and f'{user}@'}{host}{parts.path}"
+            return f"ssh://{user and f'{user}@'}{host}/{path}"
     raise ToolError(f"`{shown(_hidden(url), 200)}` is no git address that workers can fetch from: https:// or ssh is.")
 
 
 def _hidden(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
+    """Without what may be a password: it may hold any character, a `@` or `?` among them."""
+    return re.sub(r"//.*@", "//", url, flags=re.DOTALL).partition("?")[0]
 
 
 async def find_source(repo: Repo, remote: str, head: str) -> Upstream:

@@ -61,6 +61,7 @@ __all__ = [
     "find",
     "find_one",
     "is_there",
+    "let_go",
     "make",
     "release",
     "remove",
@@ -112,6 +113,11 @@ async def close(tree: Worktree) -> KeptTree | None:
             return None
     except ToolError as error:
         note = str(error)
+    return await let_go(tree, found, note)
+
+
+async def let_go(tree: Worktree, found: TreeState | None, note: str) -> KeptTree:
+    """It stays as it was found, and others may have it."""
     try:
         await release(tree)
     except ToolError as error:

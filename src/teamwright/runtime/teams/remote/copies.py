@@ -4,7 +4,7 @@ from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.concurrency.later import Later
 from teamwright.runtime.teams.mirrors import MIRROR_DELAY, Mirrors
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
 
 
 class FarCopies:

@@ -17,7 +17,7 @@ from teamwright.runtime.teams.mirrors import ROSTER, Mirrors
 from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.rooms import TeammateRoom
 from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.tables.state import now_ms
 from teamwright.store.tables.team_tables import TeamTables

@@ -55,6 +55,10 @@ def _check_seed(seed: str, path: str) -> None:
         raise UsageError(
             "Credentials of an engine need a package that is missing: `pip install 'teamwright[cluster]'` adds it."
         ) from None
-    prefix, raw = nkeys.decode_seed(bytearray(seed.encode()))
-    if nkeys.encode_seed(bytes(raw), prefix).decode() != seed:
+    try:
+        prefix, raw = nkeys.decode_seed(bytearray(seed.encode()))
+        whole = nkeys.encode_seed(bytes(raw), prefix).decode() == seed
+    except nkeys.NkeysError:
+        whole = False
+    if not whole:
         raise EngineError(f"The seed of an nkey in {path} is damaged.")

@@ -52,9 +52,11 @@ class NatsLog:
         about = found["config"].get("metadata", {})
         if about.get("teamwright.format") != str(FORMAT):
             theirs = about.get("teamwright.format", "unknown")
+            now = "Update the program."
+            if theirs.isdecimal() and int(theirs) < FORMAT:
+                now = "Only earlier versions can use it. Another name at the end of the address begins a new space."
             raise EngineError(
-                f"The space at {self.address} has format {theirs}; this version of teamwright knows {FORMAT}. "
-                "Update the older one."
+                f"The space at {self.address} has format {theirs}; this version of teamwright knows {FORMAT}. {now}"
             )
         self.space = about["teamwright.space"]
 

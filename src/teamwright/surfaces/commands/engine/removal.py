@@ -10,7 +10,7 @@ import anyio
 from teamwright.core.data.team import Refused
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.store.files.paths import home_from
+from teamwright.store.files.paths import home_from, is_beginning
 from teamwright.surfaces.commands.through_engine import read_named_engine
 from teamwright.tools.bounds import visible
 
@@ -50,7 +50,7 @@ async def _find(space: "Space", named: str) -> SessionId:
 
     known = {id for (id,) in await space.replica.read(fetch_all("SELECT id FROM sessions", ()))}
     known |= {removed.session for removed in await space.replica.read(select_removed) if removed.agents}
-    ids = sorted(id for id in known if id.startswith(named.lower()))
+    ids = sorted(id for id in known if id.startswith(named.lower()) and is_beginning(named.lower()))
     if not ids:
         raise SessionMissing(f"there is no session {visible(named)} in {space.address}; nothing was deleted")
     if len(ids) > 1:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from teamwright import __version__
 from teamwright.app import Options, open_session
 from teamwright.core.data.letter import Letter, Lines, Notice, Prompt, Said, Signal
-from teamwright.core.data.letter_text import as_message
+from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import Text
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.permissions.consent import Mode

@@ -5,7 +5,7 @@ from teamwright.core.data.tasks import NOBODY, Change, Done, Draft, Owner, Refus
 from teamwright.core.data.team import safe_name
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ids import AgentId
-from teamwright.runtime.teams.tasks import TaskBoard
+from teamwright.runtime.teams.tasks.board import TaskBoard
 
 MOST_SUBJECT, MOST_TEXT = 1_000, 100_000  # characters
 

@@ -2,7 +2,7 @@
 
 from teamwright.core.data.landing import LandDraft, LandEntry, task_words
 from teamwright.core.data.letter import Letter, Said
-from teamwright.core.data.task_letters import SYSTEM_SENDER
+from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import Mail, Member
 from teamwright.core.ids import AgentId, LetterId
 

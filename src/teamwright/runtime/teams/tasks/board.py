@@ -8,7 +8,7 @@ from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.deps import TeammateControl
-from teamwright.runtime.teams.task_scope import TaskScope
+from teamwright.runtime.teams.tasks.scope import TaskScope
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.tasks import Listing, TaskTable
 
