@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from teamwright.core.data.definition import BUILT_IN, AgentDefinition
+from teamwright.core.data.definition import BUILT_IN, AgentDefinition, Isolation
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.spawn import Ask, Features, Plan, SpawnCaller, find_kind, plan_spawn
 
@@ -151,3 +151,11 @@ def test_a_kind_is_found_without_regard_to_case_and_never_replaced_by_another() 
     assert find_kind("explore", SpawnCaller(may_start=("Explore",)), KINDS).name == "explore"
     with pytest.raises(ToolError):
         find_kind("expl", SpawnCaller(), KINDS)
+
+
+@pytest.mark.spec("Z5", "P6")
+@pytest.mark.parametrize("isolation", [None, "worktree", "remote"])
+def test_where_all_teammates_run_on_workers_no_call_keeps_one_here(isolation: Isolation | None) -> None:
+    features = Features(teams=frozenset({TEAM}), remote=True, remote_teammates=True)
+    caller = SpawnCaller(team=TEAM)
+    assert plan_spawn(ask(name="ada", isolation=isolation), caller, KINDS, features).room == "remote"

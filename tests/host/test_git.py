@@ -161,7 +161,7 @@ async def test_the_main_tree_is_found_from_a_linked_one(repo: Path, tmp_path: Pa
 
 @pytest.mark.spec("W1")
 async def test_where_no_worktree_can_come_from(repo: Path, tmp_path: Path):
-    with pytest.raises(ToolError, match="not in a working tree of git"):
+    with pytest.raises(ToolError, match="not in a git working tree"):
         await locate(tmp_path)
     run(tmp_path, "init", "-q", "--bare", "bare")
     with pytest.raises(ToolError, match="bare repository"):

@@ -16,6 +16,18 @@ def test_text_is_the_answer_and_nothing_else(program: Program) -> None:
     assert (ran.rc, ran.out, ran.err) == (0, "the answer\n", "")
 
 
+@pytest.mark.spec("M10")
+def test_a_denial_tells_the_person_how_to_allow_it(program: Program) -> None:
+    ran = program.run("-p", "go", script=[bash("touch no"), "over"])
+    assert ran.err == (
+        "teamwright: Bash was not run: no allow rule covers `touch no`. Nobody is there to approve it; --allowed-tools "
+        "or --permission-mode can allow it. Allowed: commands that only read.\n"
+    )
+    settings = '{"permissions": {"deny": ["Read(.env)"]}}'
+    ran = program.run("-p", "go", "--settings", settings, script=[bash("cat .env"), "over"])
+    assert "denies reading" in ran.err and "Do without" not in ran.err
+
+
 @pytest.mark.spec("O1")
 def test_json_is_the_last_result_alone(program: Program) -> None:
     ran = program.run("-p", "go", "--output-format", "json", script=[["aloud", bash("echo noise")], "the answer"])

@@ -1,6 +1,7 @@
 """`teamwright mcp`: list, add, remove, test."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_urls_headers_and_what_follows_two_dashes(program: Program) -> None:
     assert {r["name"]: (r["source"], r["where"]) for r in rows} == {
         "web": ("local", "https://x.org/mcp"), "old": ("project", "http://x/sse"), "tool": ("local", "npx -y --json x"),
     }  # fmt: skip
+
+
+def test_git_leaves_out_what_is_the_persons_own(program: Program) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=program.project, check=True)
+    assert program.run("mcp", "add", "-H", "Authorization: Bearer s3cret", "web", "https://x.org/mcp").rc == 0
+    assert program.run("mcp", "add", "-s", "project", "old", "http://x/mcp").rc == 0
+    seen = subprocess.run(["git", "status", "--short", "-uall"], cwd=program.project, capture_output=True, check=True)
+    assert b".mcp.json" in seen.stdout and b"settings.local.json" not in seen.stdout
 
 
 def test_wrong_use_and_files_that_must_not_be_written_over(program: Program) -> None:

@@ -28,9 +28,9 @@ class House:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, *args: str, status: int = 0) -> tuple[str, str]:
+    def run(self, *args: str, status: int = 0, command: str = "plugins") -> tuple[str, str]:
         env = {"HOME": str(self.root / "home"), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-        argv = [sys.executable, "-m", "teamwright", "plugins", *args]
+        argv = [sys.executable, "-m", "teamwright", command, *args]
         ran = subprocess.run(argv, cwd=self.root, env=env, capture_output=True, timeout=60, check=False, text=True)
         assert ran.returncode == status, ran.stdout + ran.stderr
         return ran.stdout, ran.stderr
@@ -51,7 +51,9 @@ def test_install_list_switch_remove(house: House) -> None:
     (row,) = house.listed()
     assert row["name"] == "kit" and row["enabled"] is True and row["origin"] == str(house.kit)
     assert row["skills"] == ["soup"] and row["servers"] == []
+    assert "kit:cook" in house.run(command="agents")[0]
     house.run("disable", "kit")
+    assert "kit:cook" not in house.run(command="agents")[0]
     assert house.run()[0].splitlines()[1].split()[:2] == ["kit", "off"]
     house.run("enable", "kit")
     assert "installed already" in house.run("install", str(house.kit), status=2)[1]

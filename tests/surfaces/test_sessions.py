@@ -46,7 +46,7 @@ def test_the_beginning_of_an_id_is_enough(program: Program) -> None:
         ran = program.run(*args, *(program.model(SCRIPT) if "-p" in args else ()))
         assert ran.rc == 2 and "2 sessions" in ran.err and one in ran.err and two in ran.err, args
     short = program.run("sessions", "delete", "aaa")  # it could be a name
-    assert short.rc == 1 and "there is no session aaa" in short.err
+    assert short.rc == 1 and "'aaa' is too short for a session's id" in short.err
     assert "deleted 1 of 1" in program.run("sessions", "delete", "aaaa0002").out
     assert [entry["id"] for entry in json.loads(program.run("sessions", "--json").out)] == [one]
 

@@ -97,6 +97,8 @@ async def test_the_inbox_tells_what_became_of_each_message(program: Program) -> 
     assert found[0]["timestamp"].endswith("Z") and "shut down" in found[2]["reason"]
     assert read(program, "inbox") == found
     assert read(program, "inbox", "crew", "bob") == found[2:] == read(program, "inbox", "bob@crew")
+    wrong = program.run("inbox", "eve@crew")
+    assert wrong.rc == 2 and "nobody called eve has mail there; names: ada, bob, team-lead" in wrong.err
     shown = program.run("inbox").out
     assert "note 1" in shown and "refused" in shown and len(shown.splitlines()) == 4
     assert shown.splitlines()[2].split()[2:5] == ["unread", LEAD_NAME, "ada"]
@@ -108,7 +110,7 @@ async def test_records_are_words_and_long_messages_are_wrapped(program: Program)
     await fill(program.state)
     state = await StateStore.open(program.state / "state.db")
     notice = json.dumps({"type": "idle_notification", "from": "ada", "lastMessage": "x" * 300})
-    for n, text in enumerate((notice, "many words " * 15)):
+    for n, text in enumerate((notice, "many words " * 15, "far " * 60)):
         letter = Letter(LetterId(f"m{n}"), AgentId(S), Sender("agent", "ada", AgentId("a1")), Said(text))
         await MailTable(state.database).post_mail(Mail(letter, "crew", "ada", LEAD_NAME, text))
     await state.close()
@@ -117,3 +119,4 @@ async def test_records_are_words_and_long_messages_are_wrapped(program: Program)
         lines = program.run(command, env={"COLUMNS": "80"}).out.splitlines()
         assert lines and max(map(len, lines)) <= 80, command
     assert program.run("inbox", env={"COLUMNS": "80"}).out.count("many") == 15
+    assert program.run("inbox").out.rstrip().endswith("far far…")

@@ -265,3 +265,10 @@ def test_a_missing_tmux_is_said_and_the_team_works_without(program: Program) -> 
     ran = program.prompt(script, FREE, "--teammate-mode", "tmux")
     assert ran.rc == 0 and (program.project / "made").exists() and roster(program)["ada"]["backendType"] == "in-process"
     assert "tmux" in ran.err + ran.out
+
+
+@pytest.mark.spec("E5")
+def test_remote_without_an_engine_is_told_and_replaced_by_what_works(program: Program) -> None:
+    script = {"main": [CREATE, mate("ada"), "on", "on"], "ada": ["ready"]}
+    ran = program.prompt(script, FREE, "--teammate-mode", "remote")
+    assert ran.rc == 0 and "There is no engine, so teammates run here" in ran.err

@@ -24,18 +24,18 @@ COMMANDS = {
     "why": "show what each waiting agent waits for",
     "acp": "serve an editor over the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs, Toad",
     "attach": "watch and control a running session from another terminal",
-    "web": "all sessions in the browser; `web link`, `web links`, `web revoke ID`",
-    "engine": "a server that several machines share: `init DIR`, `run DIR`, `add NAME DIR`, `status`",
-    "worker": "run agents of sessions elsewhere on this machine: `--join URL`",
+    "web": "show all sessions in the browser; `web link`, `web links`, `web revoke ID`",
+    "engine": "a server that several machines share: `init DIR`, `run DIR`, `add ROLE NAME DIR`, `status`",
+    "worker": "run agents of an engine's sessions on this machine: `--join URL`",
     "workers": "list the workers of an engine, and what each runs",
     "worktrees": "list agents' git worktrees; `show NAME`, `merge NAME`, `clean [NAME ...]`",
     "land": "land finished branches one at a time, each checked first; `--list`, `--watch`",
-    "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; or `serve` as one",
+    "mcp": "manage MCP servers: `list`, `add NAME COMMAND ...`, `remove NAME`, `test`, `login NAME`; `serve` runs one",
     "cost": "show the tokens, money and time used by sessions and agents",
     "config": "show the settings in effect and the source of each",
     "permissions": "list permission rules and the source of each; `remove RULE` takes one out of the local settings",
     "trust": "trust a project's directory: its settings, agents, skills, hooks and MCP servers",
-    "untrust": "take that back",
+    "untrust": "stop trusting a project's directory",
     "plugins": "list plugins and their contents; `install PATH_OR_GIT_ADDRESS`, `enable`, `disable`, `remove NAME`",
     "otel": "`export SESSION` sends the traces and events of a past session to a collector",
     "doctor": "check this machine, its keys, servers and files",
@@ -51,7 +51,7 @@ def run_command(name: str, args: list[str]) -> int:
     if name not in ("acp", "demo", "completion", "help", "worker"):
         parser.add_argument("--json", action="store_true", help="print JSON")
     if name in ("sessions", "teams", "tasks", "inbox", "jobs", "why", "cost", "workers"):
-        parser.add_argument("--engine", metavar="URL", help="of what is in this engine; @FILE reads the URL")
+        parser.add_argument("--engine", metavar="URL", help="show what is in this engine; @FILE reads the URL")
     if run := _COMMANDS_HERE.get(name):
         return run(parser, args)
     match name:

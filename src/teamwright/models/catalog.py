@@ -114,11 +114,13 @@ class Catalog(Struct, frozen=True, eq=False):
         what = f"The model `{name}` is not known" if name else "The name of a model is empty"
         meant = closest(name, [*self.names(), *(model for models in self.models.values() for model in models)])
         end = f": did you mean `{meant}`?" if meant else "."
-        raise ModelError(
-            f"{what}{end} Use {aliases}, {', '.join(forms)} or `script/FILE`; "
-            "a model of a local server is `openai/NAME` with OPENAI_BASE_URL set.",
-            "config",
+        server, slash, _ = name.partition("/")
+        local = (
+            f"for a server of your own called {server}, put its address under `teamwright.providers` in your settings."
+            if slash and server
+            else "a model of a local server is `openai/NAME` with OPENAI_BASE_URL set."
         )
+        raise ModelError(f"{what}{end} Use {aliases}, {', '.join(forms)} or `script/FILE`; {local}", "config")
 
     def _facts(self, provider: str, model: str) -> ModelFacts:
         """The entry with the longest name that this one begins with, so that dated names are found too."""

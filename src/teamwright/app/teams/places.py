@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.app.options import Options
-from teamwright.app.workspace import Workspace, key_names
+from teamwright.app.workspace import Workspace, key_names, names_engine
 from teamwright.core.data.team import Member
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
@@ -22,6 +22,7 @@ from teamwright.runtime.teams.deps import TeammatePlaces
 
 PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+_NO_ENGINE = "There is no engine, so teammates run here: `remote` needs one. `--engine URL` names it."
 # What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
 SHARED = (
     "fallback_model",
@@ -54,6 +55,8 @@ def open_places(
 ) -> TeammatePlaces | None:
     """None: in this process, where they always can."""
     own = workspace.own
+    if asked == "remote" and not names_engine(options, workspace):
+        notes.append(_NO_ENGINE)
     choice = choose(asked, look(workspace.env), interactive=options.can_ask, prefer_tmux=own.prefer_tmux)
     if choice.note and asked != "auto":
         notes.append(choice.note)

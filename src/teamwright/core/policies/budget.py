@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from teamwright.core.text import plural
+
 Limit = Literal["turns", "usd", "tokens", "seconds"]
 
 
@@ -46,7 +48,7 @@ def words(limit: Limit, limits: Limits) -> str:
     """The limit as a person would say it."""
     match limit:
         case "turns":
-            return f"the limit of {limits.turns} turns"
+            return f"the limit of {plural(limits.turns or 0, 'turn')}"
         case "usd":
             return f"the budget of ${limits.usd:g}"
         case "tokens":

@@ -125,7 +125,8 @@ def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition
         raise ToolError("A teammate cannot add teammates: the roster is flat. Ask the lead.")
     kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
     definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
-    isolation = ask.isolation or definition.isolation or ("remote" if features.remote_teammates else None)
+    asked = ask.isolation or definition.isolation
+    isolation = "remote" if features.remote_teammates else asked  # there it has a clone, whichever tree was asked for
     room: Room = isolation or "shared"
     if isolation == "remote":
         _check_remote(ask, features)

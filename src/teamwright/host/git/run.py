@@ -229,7 +229,7 @@ async def locate(path: Path) -> Checkout:
     if ran.status and not lines:
         if "bare repository" in ran.err:
             raise ToolError(f"{where} is a bare repository, which has no files to work on. Use a clone of it.")
-        raise ToolError(f"{where} is not in a working tree of git, which this needs ({ran.complaint}).")
+        raise ToolError(f"{where} is not in a git working tree, and this needs one ({ran.complaint}).")
     if ran.status:
         raise ToolError(
             f"The repository at {where} has no commit at its HEAD yet. Make a first commit, then try again."

@@ -221,7 +221,7 @@ def untrusted_line(found: TrustContents) -> str | None:
         return (
             f"{shown(str(found.project))} has changed since you trusted it ({_few(_files(found))}), so its settings, "
             "agents, skills, hooks and MCP servers were not loaded. Start `teamwright` there to look at the changes, "
-            "or use --trust for one run."
+            "or run `teamwright trust`; --trust loads them for one run."
         )
     kinds = (
         ("settings", found.settings),

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 DO_WITHOUT = "Do without it, or say what you need and why."
 NOBODY = "That needs a person's yes, and nobody is attached to give it: go on without it, or report what you need."
+_FOR_THE_PERSON = (
+    (NOBODY, "Nobody is there to approve it; --allowed-tools or --permission-mode can allow it."),
+    (f" {DO_WITHOUT}", ""),
+)
 _MAIN = "main"
 
 
@@ -73,6 +77,13 @@ def refusal(standing: Standing, tool: str, reason: str, advice: str = "", path: 
     allowed = allowed_words(tool, standing.mode, standing.rules) if advice else ""
     copy = _copy_of(path, standing.desk) if advice and path else ""
     return Deny(" ".join(part for part in (f"{tool} was not run{who}: {reason}", advice, allowed, copy) if part))
+
+
+def for_the_person(reason: str) -> str:
+    """A refusal, with what a person can do in place of what the model can."""
+    for advice, instead in _FOR_THE_PERSON:
+        reason = reason.replace(advice, instead)
+    return reason
 
 
 def _copy_of(path: str, desk: Desk) -> str:

@@ -18,7 +18,8 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.private import fault, write_file
 
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_BEGINNING = re.compile(r"[0-9a-f-]{4,36}")  # of an id: fewer characters could be a name
+_FEWEST = 4  # characters of an id: fewer could be a name
+_BEGINNING = re.compile(rf"[0-9a-f-]{{{_FEWEST},36}}")
 _AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PLAIN = re.compile(r"[A-Za-z0-9/]*")
 STATE = "state.db"
@@ -177,6 +178,8 @@ def sessions_named(home: Home, named: str) -> list[Path]:
 def one_session(home: Home, named: str) -> Path:
     """The main transcript of the session that is meant."""
     found = sessions_named(home, named)
+    if not found and len(named) < _FEWEST:
+        raise SessionMissing(f"{named!r} is too short for a session's id: give at least its first four characters")
     if not found:
         raise SessionMissing(f"there is no session {named}; `teamwright sessions --all` lists them")
     if len(found) > 1:

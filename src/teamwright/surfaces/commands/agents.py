@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from teamwright.app import Options, open_workspace
+from teamwright.app.extensions.plugins import find_all_plugins
 from teamwright.library.agents.book import BookEntry, Definitions, load_definitions
 from teamwright.library.agents.places import find_places
 from teamwright.tools.bounds import visible
@@ -19,9 +20,16 @@ NARROW = 60
 
 def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
     """`teamwright agents`. Problems go to standard error; they do not make the listing fail."""
-    ground = open_workspace(Options(cwd=Path.cwd(), trust=trust))
+    options = Options(cwd=Path.cwd(), trust=trust)
+    ground = open_workspace(options)
+    plugins = find_all_plugins(options, ground)
     places = find_places(
-        cwd=ground.cwd, project=ground.project, home=ground.user, state=ground.home.root, trusted=ground.trusted
+        cwd=ground.cwd,
+        project=ground.project,
+        home=ground.user,
+        state=ground.home.root,
+        trusted=ground.trusted,
+        plugins=plugins.agent_places if plugins else (),
     )
     found = load_definitions(places, flag=flag, cwd=ground.cwd)
     if as_json:

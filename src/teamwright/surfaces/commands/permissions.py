@@ -104,7 +104,7 @@ def run_untrust(parser: ArgumentParser, args: list[str]) -> int:
     if found.json:
         print_json({"directory": str(ground.project), "trusted": listed, "changed": was})
     else:
-        said = "no longer trusted" if was else "was not trusted"
+        said = "is no longer trusted" if was else "was not trusted"
         sys.stdout.write(f"{visible(str(ground.project))} {said}\n")
     if listed:
         sys.stderr.write("teamwright: teamwright.trustedDirectories of your settings still names it\n")

@@ -165,7 +165,7 @@ def _not_there(market: Marketplace, source: str, name: str) -> UsageError:
     wrong = f"it has no plugin {name}" if name else "choose one of its plugins"
     example = next(iter(market.plugins), "NAME")
     return UsageError(
-        f"{source} is a marketplace, and {wrong}:{rows or ' it has none'}\n"
+        f"{source} is a marketplace; {wrong}:{rows or ' it has none'}\n"
         f"`teamwright plugins install '{source}#{example}'` installs one."
     )
 

@@ -91,7 +91,8 @@ def _read_prompt(found: Namespace) -> str:
     try:
         return Path(found.system_prompt_file).expanduser().read_text(errors="replace")
     except (OSError, RuntimeError) as error:
-        raise UsageError(f"--system-prompt-file {found.system_prompt_file}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"--system-prompt-file {found.system_prompt_file} cannot be read: {why}") from None
 
 
 def _origin(found: Namespace) -> Origin:

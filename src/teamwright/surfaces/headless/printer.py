@@ -35,6 +35,7 @@ from teamwright.core.data.extensions.hook import Fired
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
+from teamwright.runtime.permissions.judgement import for_the_person
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.stdout import Sink
 from teamwright.surfaces.view.sentences import retry_words
@@ -144,7 +145,7 @@ class Printer(Struct, eq=False):
     def _denied(self, event: Denied) -> None:
         self._denials.append(event)
         if self.format != "stream-json":  # nobody would see it otherwise
-            sys.stderr.write(f"teamwright: {visible(event.reason)}\n")
+            sys.stderr.write(f"teamwright: {visible(for_the_person(event.reason))}\n")
 
     def _note_data(self, agent: AgentId, event: ToolEnded) -> None:
         if agent == self.session.main and event.data and "structured_output" in event.data:

@@ -37,20 +37,26 @@ def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument("id", nargs="?", metavar="LINK", help="with revoke: the id of a link")
     parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}; 0: any free one")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
-    parser.add_argument("--read-only", action="store_true", help="with link: it can look and do nothing")
+    parser.add_argument("--read-only", action="store_true", help="with link: it can look, and do nothing")
     parser.add_argument("--session", metavar="ID", help="open the page at this session; with link: show it alone")
-    parser.add_argument("--hours", type=float, metavar="N", help="with link: it ends then (read-only ones after 24)")
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDR", help="address to listen on; others need --remote"
+        "--hours", type=float, metavar="N", help="with link: valid for N hours (default: 24 if read-only)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDR", help="default 127.0.0.1; any other but loopback needs --remote"
     )
     parser.add_argument(
         "--remote", action="store_true", help="let other machines in: with --cert and --key, or --plain-http"
     )
     parser.add_argument("--cert", metavar="FILE", help="certificate for TLS")
     parser.add_argument("--key", metavar="FILE", help="its private key")
-    parser.add_argument("--plain-http", action="store_true", help="without TLS: who listens on the network reads along")
+    parser.add_argument("--plain-http", action="store_true", help="without TLS: others on the network can read it")
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a further name, for a tunnel"
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another name under which it is reached, for a tunnel",
     )
     found = parser.parse_args(list(args))
     home = home_from(os.environ)
@@ -61,8 +67,10 @@ def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
         case "links":
             return _list(links, as_json=found.json)
         case "revoke":
-            if not found.id or not links.revoke(found.id):
-                raise UsageError("revoke needs the id of a link; `teamwright web links` lists them")
+            if not found.id:
+                raise UsageError("web revoke: give the id of a link; `teamwright web links` lists them")
+            if not links.revoke(found.id):
+                raise UsageError(f"there is no link {found.id}; `teamwright web links` lists them")
             sys.stdout.write("revoked\n")
             return 0
         case _:

@@ -18,6 +18,7 @@ from teamwright.app.workspace import Workspace
 from teamwright.core.data.extensions.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
 from teamwright.core.errors import UsageError
 from teamwright.core.policies.redaction import concealed
+from teamwright.host.git.places import leave_out_file
 from teamwright.host.mcp.connect import McpContext
 from teamwright.library.claude.servers import NAME
 from teamwright.library.jsonfile import read_json
@@ -251,6 +252,8 @@ def _write(path: Path, whole: dict[str, Any], scope: str, ground: Workspace) -> 
     write_file(path, msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
     if scope == "project":
         path.chmod(0o644)  # a file of the project, for everybody who works on it
+    elif scope == "local":
+        leave_out_file(path)  # it may hold a token
     agree_to_own(ground.project, path, ground.changed, state=ground.home.root)
 
 

@@ -8,6 +8,7 @@ import anyio
 
 from teamwright.core.data.team import iso, split_address
 from teamwright.core.errors import UsageError
+from teamwright.core.text import shown
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.state import StateStore
@@ -27,6 +28,8 @@ def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
     known, entries = anyio.run(_read, home, team) if home.state.exists() else ([], [])
     _check_team(team, known)
     found = entries if agent is None else [e for e in entries if e.to_name.casefold() == agent.casefold()]
+    if agent is not None and not found:
+        _check_agent(agent, entries)
     _print(found, as_json=as_json)
     return 0
 
@@ -44,6 +47,13 @@ def _print(found: list[MailEntry], *, as_json: bool) -> None:
 def _check_team(team: str | None, known: list[str]) -> None:
     if team and team.casefold() not in {name.casefold() for name in known}:
         raise UsageError(f"there is no team {team}; teams: {', '.join(known) or 'none'}")
+
+
+def _check_agent(agent: str, entries: list[MailEntry]) -> None:
+    """Whoever wrote or got a message is known; anybody else is probably mistyped."""
+    known = {name for entry in entries for name in (entry.from_name, entry.to_name)}
+    if agent.casefold() not in {name.casefold() for name in known}:
+        raise UsageError(f"nobody called {agent} has mail there; names: {', '.join(sorted(known)) or 'none'}")
 
 
 def _row(e: MailEntry, *, several: bool) -> list[str]:
@@ -96,4 +106,4 @@ def _record(entry: MailEntry) -> dict[str, Any]:
 
 def _line(entry: MailEntry) -> str:
     """As the app says it: a record becomes a sentence."""
-    return entry.summary or " ".join(mail_words(entry.text[:_LONGEST], "")[:200].split())
+    return entry.summary or shown(" ".join(mail_words(entry.text[:_LONGEST], "").split()), 200)
