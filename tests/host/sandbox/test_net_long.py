@@ -2,10 +2,12 @@
 
 import contextlib
 import socket
+import sys
 import threading
 import time
 from collections.abc import Generator
 from itertools import count
+from types import FrameType
 
 import anyio
 import anyio.to_thread
@@ -155,3 +157,62 @@ def _say_for_ever(far: socket.socket) -> None:
     with contextlib.suppress(ConnectionError):
         while True:
             far.sendall(DATA)
+
+
+@pytest.mark.spec("V8")
+async def test_eight_threads_carry_and_the_ninth_gets_through_without(server: socket.socket):
+    """What threads do is read off their stacks; those that carry never let go, because theirs never pauses."""
+    seats, ended = 8, threading.Event()
+
+    def more_than_there_are_seats(proxy: int) -> tuple[int, bytes, int]:
+        with contextlib.ExitStack() as stack:
+            ends = [stack.enter_context(tunnel(proxy, server)) for _ in range(seats + 4)]
+            busy = [threading.Thread(target=_say_for_ever, args=(far,)) for _, far in ends]
+            busy += [threading.Thread(target=_hear, args=(client, ended)) for client, _ in ends]
+            for thread in busy:
+                thread.start()
+            try:
+                until, most = time.monotonic() + PATIENCE, 0
+                while most < seats and time.monotonic() < until:
+                    most = max(most, _carrying())
+                client, far = stack.enter_context(tunnel(proxy, server))
+                talking = threading.Thread(target=_say_all, args=(far,))
+                talking.start()
+                client.settimeout(PATIENCE)
+                heard = bytearray()
+                while piece := client.recv(65_536):
+                    heard += piece
+                    most = max(most, _carrying())
+                talking.join(PATIENCE)
+                return most, bytes(heard), sum(not thread.is_alive() for thread in busy)
+            finally:
+                ended.set()
+                for end in (one for pair in ends for one in pair):
+                    with contextlib.suppress(OSError):  # the other end may have gone by now
+                        end.shutdown(socket.SHUT_RDWR)
+                for thread in busy:
+                    thread.join(PATIENCE)
+
+    async with running(hosts(server)) as proxy:
+        most, heard, left = await anyio.to_thread.run_sync(more_than_there_are_seats, proxy.port)
+    assert (most, heard, left) == (seats, DATA[:2_000_000], 0)
+
+
+def _carrying() -> int:
+    """How many threads are in `haul` right now?"""
+    return sum(_is_in(frame, "haul") for frame in sys._current_frames().values())
+
+
+def _is_in(frame: FrameType | None, name: str) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == name and frame.f_code.co_filename.endswith("haul.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _hear(client: socket.socket, ended: threading.Event) -> None:
+    client.settimeout(PATIENCE)
+    with contextlib.suppress(OSError):
+        while not ended.is_set() and client.recv(1 << 20):
+            pass

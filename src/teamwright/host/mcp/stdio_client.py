@@ -15,7 +15,7 @@ from teamwright.core.data.extensions.server import ServerFault
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.process.capture import Capture
-from teamwright.host.process.run import run
+from teamwright.host.process.gated import run_gated
 
 if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
@@ -24,7 +24,7 @@ LONGEST = 16 << 20  # bytes in one line
 CLOSE_SECONDS = 1.5  # to end by itself once its input is closed
 _CHUNK = 1 << 16
 # The program gets our pipes by name: a plain redirection knows only numbers up to 9.
-_EXEC = 'in=$1 out=$2; shift 2; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
+_EXEC = 'read -r _ </dev/fd/"$1" || exit; in=$2 out=$3; shift 3; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
 
 
 class Framing(Struct, frozen=True):
@@ -106,19 +106,22 @@ class _Program:
 
     async def live(self) -> None:
         """Until it ends by itself or is ended."""
-        script = f"{self._box.prelude if self._box else ''}{_EXEC}"
-        argv = ("/bin/sh", "-c", script, "sh", str(self._theirs_in), str(self._theirs_out), *self._argv)
         fds = (self._theirs_in, self._theirs_out)
+
+        def words(gate: int) -> list[str]:
+            script = f"{self._box.prelude if self._box else ''}{_EXEC}"
+            return ["/bin/sh", "-c", script, "sh", *map(str, (gate, *fds)), *self._argv]
+
         try:
             with self._scope:
-                await run(
-                    argv,
+                await run_gated(
+                    words,
                     cwd=self._cwd,
                     env=self._env,
                     limit=None,
                     capture=self.stderr,
                     pass_fds=fds,
-                    on_start=self._let_go,
+                    on_start=None if self._box else self._let_go,  # a box may be made anew, and needs them again
                     box=self._box,
                 )
         except ToolError as error:
@@ -151,6 +154,7 @@ class _Program:
                         continue
                     if not data:
                         return
+                    self._let_go()
                     await self._pass_on(data, rest, lines)
         finally:
             lines.close()

@@ -13,13 +13,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture
-from teamwright.host.process.run import ProcessEnd, run
+from teamwright.host.process.gated import run_gated
+from teamwright.host.process.run import ProcessEnd
 
 if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
@@ -53,23 +53,21 @@ async def run_script(
 ) -> tuple[ProcessEnd, str | None]:
     """As `run`; and the directory in which the shell ended, empty if it had none, None if it did not tell."""
     letterbox = _letterbox(script)
+
+    def words(gate: int) -> list[str]:
+        return _shell(env["PATH"], letterbox, gate, box.prelude if box else "")
+
     try:
-        gate, opener = os.pipe()
-        try:
-            ended = await run(
-                _shell(env["PATH"], letterbox, gate, box.prelude if box else ""),
-                cwd=cwd,
-                env=env,
-                limit=limit,
-                capture=capture,
-                pass_fds=(letterbox, gate),
-                on_start=partial(_open_gate, opener),
-                on_output=on_output,
-                box=box,
-            )
-        finally:
-            os.close(gate)
-            os.close(opener)
+        ended = await run_gated(
+            words,
+            cwd=cwd,
+            env=env,
+            limit=limit,
+            capture=capture,
+            pass_fds=(letterbox,),
+            on_output=on_output,
+            box=box,
+        )
         return ended, _report(letterbox, len(script))
     finally:
         os.close(letterbox)
@@ -97,10 +95,6 @@ def _shell(path: str, fd: int, gate: int, prelude: str = "") -> list[str]:
     tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may know only the numbers up to 9
     begin = f"{prelude}read -r REPLY </dev/fd/{gate} || exit; REPLY=$(cat /dev/fd/{fd}); "
     return ["sh", "-c", begin + _RUN.format(tell=tell), "sh"]
-
-
-def _open_gate(opener: int) -> None:
-    os.write(opener, b"\n")
 
 
 @functools.lru_cache(8)

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture, plain
-from teamwright.host.process.run import run
+from teamwright.host.process.gated import run_gated
 
 if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
@@ -40,19 +40,16 @@ async def run_hook(
     """To its end or its limit; then nothing that it started is alive. `box`: it runs in the sandbox."""
     out, err = Capture(head=MOST_ANSWER, tail=1), Capture(head=MOST_COMPLAINT, tail=1)
     ended, fault = None, ""
-    with _handles(data) as (letter, gate, opener, ear, mouth):
+    with _handles(data) as (letter, ear, mouth):
+
+        def words(gate: int) -> list[str]:
+            return _argv(f"{box.prelude if box else ''}{command}", env["PATH"], letter, gate, mouth)
+
         async with anyio.create_task_group() as group:
             group.start_soon(_listen, ear, err)
             try:
-                ended = await run(
-                    _argv(f"{box.prelude if box else ''}{command}", env["PATH"], letter, gate, mouth),
-                    cwd=cwd,
-                    env=env,
-                    limit=limit,
-                    capture=out,
-                    pass_fds=(letter, gate, mouth),
-                    on_start=partial(_open, opener),
-                    box=box,
+                ended = await run_gated(
+                    words, cwd=cwd, env=env, limit=limit, capture=out, pass_fds=(letter, mouth), box=box
                 )
             except ToolError as error:
                 fault = str(error)
@@ -63,10 +60,6 @@ async def run_hook(
     if ended.timed_out or (ended.status is None and ended.signal is None):
         return HookEnd(None, fault=f"did not end within {limit:g} s")
     return HookEnd(128 + ended.signal if ended.signal else ended.status, out.text(), err.text(plain))
-
-
-def _open(gate: int) -> None:
-    os.write(gate, b"\n")
 
 
 def _argv(command: str, path: str, letter: int, gate: int, mouth: int) -> list[str]:
@@ -85,8 +78,8 @@ def _has_bash(path: str) -> bool:
 
 
 @contextmanager
-def _handles(data: bytes) -> Generator[tuple[int, int, int, int, int]]:
-    """The input, both ends of a gate, both ends of a pipe for stderr. All are closed in the end."""
+def _handles(data: bytes) -> Generator[tuple[int, int, int]]:
+    """The input, both ends of a pipe for stderr. All are closed in the end."""
     with contextlib.ExitStack() as stack:
 
         def keep(fd: int) -> int:
@@ -94,10 +87,9 @@ def _handles(data: bytes) -> Generator[tuple[int, int, int, int, int]]:
             return fd
 
         letter = keep(_letter(data))
-        gate, opener = map(keep, os.pipe())
         ear, mouth = map(keep, os.pipe())
         os.set_blocking(ear, False)
-        yield letter, gate, opener, ear, mouth
+        yield letter, ear, mouth
 
 
 def _letter(data: bytes) -> int:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import anyio
 import anyio.to_thread
@@ -41,7 +41,14 @@ class ProcessEnd(Struct, frozen=True):
     timed_out: bool = False
 
 
-class _Command:
+class Output(Protocol):
+    """Where what a command prints goes."""
+
+    def touches_disk(self, size: int) -> bool: ...
+    def add(self, data: bytes) -> None: ...
+
+
+class Command:
     """A program that we started and have not yet seen the end of."""
 
     def __init__(self, popen: subprocess.Popen[bytes], output: int, origin: ProcessOrigin) -> None:
@@ -50,7 +57,7 @@ class _Command:
         self.news = anyio.Event()
 
 
-_live: dict[int, _Command] = {}  # by pid; children belong to the whole process, so this does too
+_live: dict[int, Command] = {}  # by pid; children belong to the whole process, so this does too
 
 
 async def run(
@@ -73,16 +80,33 @@ async def run(
     `on_output` is called a few times a second while there is news. `box`: it runs in the sandbox, and what it changed
     there that it must not is undone before this returns (`box.ended`).
     """
-    command = _start(argv, cwd, env, pass_fds, box)
+    try:
+        command = start_command(argv, cwd, env, pass_fds, box)
+        return await see_through(command, limit, capture, grace=grace, on_start=on_start, on_output=on_output, box=box)
+    finally:
+        capture.close()
+
+
+async def see_through(
+    command: Command,
+    limit: float | None,
+    output: Output,
+    *,
+    grace: float = 1.0,
+    on_start: Callable[[], None] | None = None,
+    on_output: Callable[[], None] | None = None,
+    box: "Box | None" = None,
+) -> ProcessEnd:
+    """A command that was just started, to the end of all that it started."""
     try:
         if on_start:
             on_start()
         with anyio.move_on_after(limit) as scope:
-            await _follow(command, capture, on_output, box)
+            await _follow(command, output, on_output, box)
     finally:
         with anyio.CancelScope(shield=True):
             try:
-                await _end(command, capture, grace)
+                await _end(command, output, grace)
             finally:
                 if box:
                     await anyio.to_thread.run_sync(box.end)
@@ -101,9 +125,10 @@ def stop_all(grace: float = 1.0) -> None:
         command.popen.poll()  # here, so that its true status is known to everybody who still waits for it
 
 
-def _start(
+def start_command(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], pass_fds: Collection[int], box: "Box | None"
-) -> _Command:
+) -> Command:
+    """Raises ToolError; then nothing was started."""
     ours = _prepare()
     number = ours.family * _FAMILY + next(_numbers) % _FAMILY
     mark = f"{ours.run_id}.{number:x}"
@@ -124,7 +149,7 @@ def _start(
     os.set_blocking(output, False)
     origin = ProcessOrigin(popen.pid, number, mark.encode(), box is not None and box.namespaced)
     tag(origin)
-    _live[popen.pid] = command = _Command(popen, output, origin)
+    _live[popen.pid] = command = Command(popen, output, origin)
     return command
 
 
@@ -213,11 +238,11 @@ def _end_watch(watch: subprocess.Popen[bytes], owner: int) -> None:
 # --- while it runs
 
 
-async def _follow(command: _Command, capture: Capture, on_output: Callable[[], None] | None, box: "Box | None") -> None:
+async def _follow(command: Command, output: Output, on_output: Callable[[], None] | None, box: "Box | None") -> None:
     """Until the command has ended and its output is read; leftovers may hold the output open only for a moment."""
     finished = anyio.Event()
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, command, capture, finished)
+        group.start_soon(_read, command, output, finished)
         if on_output:
             group.start_soon(_tell, command, on_output)
         if box:
@@ -229,7 +254,7 @@ async def _follow(command: _Command, capture: Capture, on_output: Callable[[], N
         group.cancel_scope.cancel()
 
 
-async def _wait(command: _Command) -> None:
+async def _wait(command: Command) -> None:
     """Returns when the command has ended, but leaves it uncollected: until then nobody else can get its pid."""
     pid = command.popen.pid
     try:
@@ -246,7 +271,7 @@ async def _wait(command: _Command) -> None:
         os.close(handle)
 
 
-def _wait_in_thread(command: _Command) -> None:
+def _wait_in_thread(command: Command) -> None:
     if _LINUX:
         with contextlib.suppress(ChildProcessError):
             os.waitid(os.P_PID, command.popen.pid, os.WEXITED | os.WNOWAIT)
@@ -254,20 +279,20 @@ def _wait_in_thread(command: _Command) -> None:
         command.popen.wait()
 
 
-async def _read(command: _Command, capture: Capture, finished: anyio.Event) -> None:
-    output, size = command.output, _READ
+async def _read(command: Command, output: Output, finished: anyio.Event) -> None:
+    pipe, size = command.output, _READ
     while True:
-        await anyio.wait_readable(output)
+        await anyio.wait_readable(pipe)
         try:
-            data = os.read(output, size)
+            data = os.read(pipe, size)
         except BlockingIOError:
             continue
         if not data:
             finished.set()
             return
-        if size == _READ and capture.touches_disk(len(data)):
-            size = _widen(output)
-        await _keep(capture, data)
+        if size == _READ and output.touches_disk(len(data)):
+            size = _widen(pipe)
+        await _keep(output, data)
         command.news.set()
 
 
@@ -281,14 +306,14 @@ def _widen(output: int) -> int:
     return _READ
 
 
-async def _keep(capture: Capture, data: bytes) -> None:
-    if capture.touches_disk(len(data)):
-        await anyio.to_thread.run_sync(capture.add, data)
+async def _keep(output: Output, data: bytes) -> None:
+    if output.touches_disk(len(data)):
+        await anyio.to_thread.run_sync(output.add, data)
     else:
-        capture.add(data)
+        output.add(data)
 
 
-async def _tell(command: _Command, on_output: Callable[[], None]) -> None:
+async def _tell(command: Command, on_output: Callable[[], None]) -> None:
     """A silent command costs nothing, a short one is never told of, a loud one a few times a second."""
     while True:
         await command.news.wait()
@@ -297,7 +322,7 @@ async def _tell(command: _Command, on_output: Callable[[], None]) -> None:
         on_output()
 
 
-async def _end(command: _Command, capture: Capture, grace: float) -> None:
+async def _end(command: Command, output: Output, grace: float) -> None:
     try:
         if not command.exited or alive([command.origin], {*_live, _prepare().watch}):
             seat = anyio.CapacityLimiter(1)
@@ -309,9 +334,8 @@ async def _end(command: _Command, capture: Capture, grace: float) -> None:
                 break
             if not data:
                 break
-            await _keep(capture, data)
+            await _keep(output, data)
     finally:
         command.popen.poll()
         os.close(command.output)
-        capture.close()
         del _live[command.popen.pid]

@@ -5,7 +5,9 @@ A box that cannot be made is an error; nothing ever runs without it.
 
 import os
 import subprocess
+from collections.abc import Callable
 
+import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,6 +21,7 @@ from teamwright.host.sandbox.net import Net
 # The first words of the shell that a box starts. A limit that we set on bubblewrap would come after it has forked;
 # dash names the number of processes otherwise.
 LIMITS = "{ ulimit -u 8192 || ulimit -p 8192; } 2>/dev/null; ulimit -c 0; "
+_MOST_TRIES = 12  # to make one box, some ten milliseconds each
 
 
 class Fence(Struct, frozen=True):
@@ -31,13 +34,25 @@ class Fence(Struct, frozen=True):
 
 
 class Box:
-    """One for each program that starts. `ended` is set when it has ended."""
+    """One for each program that starts. `ended` is set when it has ended.
 
-    def __init__(self, fence: Fence, policy: Policy, net: Net | None = None, *, proxy_port: int = 0) -> None:
+    `again` looks at the machine anew, and blocks.
+    """
+
+    def __init__(
+        self,
+        fence: Fence,
+        policy: Policy,
+        net: Net | None = None,
+        *,
+        proxy_port: int = 0,
+        again: Callable[[], Policy] | None = None,
+    ) -> None:
         self.fence, self.policy = fence, policy
         self.ended: Undone | None = None
         self._net, self._proxy_port = net, proxy_port
         self._guard: Guard | None = None
+        self._again, self._tries, self._earlier = again, 1, Undone()
 
     @property
     def prelude(self) -> str:
@@ -103,8 +118,21 @@ class Box:
     def end(self) -> Undone:
         """When nothing of it is alive any more; a second call tells the same."""
         if self.ended is None:
-            self.ended = self._guard.end() if self._guard else Undone()
+            self.ended = self._earlier.joined(self._guard.end()) if self._guard else self._earlier
         return self.ended
+
+    async def renew(self) -> bool:
+        """For another try, when its program has not begun: some place of the map may have gone meanwhile.
+
+        False where there is none. Raises ToolError where the machine cannot be looked at.
+        """
+        if self.fence.tier != "bwrap" or self._again is None or self._tries >= _MOST_TRIES:
+            return False
+        self._tries += 1
+        self._earlier = await anyio.to_thread.run_sync(self.end)
+        self.policy = await anyio.to_thread.run_sync(self._again)
+        self.ended, self._guard = None, None
+        return True
 
 
 def _missing(policy: Policy) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -148,11 +149,11 @@ class SessionFence:
     ) -> AsyncGenerator[FencedProgram]:
         """For one program. What it was refused is read by `refused` before this ends."""
         rules = self.plan.rules(caller.agent)
-        policy = await anyio.to_thread.run_sync(self._policy_of, rules, desk, mode, lives_on)
-        policy = held_part(policy, self.plan.fence.tier)  # where it cannot hold it all, somebody was asked
+        look = partial(self._policy_of, rules, desk, mode, lives_on)
+        policy = await anyio.to_thread.run_sync(look)
         way = _ALONE if mode == "plan" else await self._enter(policy, desk, caller.call)
         net = Net(way.argv, way.env, way.fds, way.bwrap) if way.token else None
-        box = Box(self.plan.fence, policy, net)
+        box = Box(self.plan.fence, policy, net, again=look)
         self._hosts.runs[caller.call] = BoxedProgram(caller, policy.hosts)
         try:
             yield FencedProgram(box, self._environment(env, policy), way.notice)
@@ -184,7 +185,8 @@ class SessionFence:
     # --- what a box is made of
 
     def _policy_of(self, rules: SandboxRules, desk: Desk, mode: Mode, lives_on: bool) -> Policy:  # noqa: FBT001
-        return self._policy(rules, desk, mode, lives_on=lives_on)
+        """Where the tier cannot hold it all, somebody was asked."""
+        return held_part(self._policy(rules, desk, mode, lives_on=lives_on), self.plan.fence.tier)
 
     def _policy(self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False) -> Policy:
         plan = self.plan

@@ -30,6 +30,13 @@ class Undone(Struct, frozen=True):
     changed: tuple[str, ...] = ()  # could not be put right
     appeared: tuple[str, ...] = ()  # left to the person, and not to be obeyed until they agree
 
+    def joined(self, later: "Undone") -> "Undone":
+        return Undone(
+            tuple(dict.fromkeys((*self.undone, *later.undone))),
+            tuple(dict.fromkeys((*self.changed, *later.changed))),
+            tuple(dict.fromkeys((*self.appeared, *later.appeared))),
+        )
+
 
 class Guard:
     """One program's. `copies`: the tier cannot hold names that exist, so they are compared and put back.

@@ -1,0 +1,126 @@
+"""Runs a shell that waits at a gate until it is marked as ours, and starts it anew where its box could not be made.
+
+Who has passed the gate took a word out of a pipe. As long as the word lies there nothing of the script has run, so
+another try runs nothing twice: bubblewrap looks for every place of its map by name, and a socket of some other program
+may vanish meanwhile.
+"""
+
+import os
+import select
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from teamwright.core.errors import ToolError
+from teamwright.host.process.capture import Capture
+from teamwright.host.process.run import ProcessEnd, see_through, start_command
+
+if TYPE_CHECKING:
+    from teamwright.host.sandbox.box import Box
+
+_MOST_EARLY = 1 << 16  # bytes that are held back; bubblewrap says a line
+
+
+async def run_gated(
+    words: Callable[[int], Sequence[str]],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    limit: float | None,
+    capture: Capture,
+    pass_fds: Collection[int] = (),
+    on_start: Callable[[], None] | None = None,
+    on_output: Callable[[], None] | None = None,
+    box: "Box | None" = None,
+) -> ProcessEnd:
+    """As `run`. `words` makes the argv: a shell that reads a line from the handle it gets before anything else runs.
+
+    For another try both `words` and `on_start` are called again.
+    """
+    try:
+        while True:
+            with _open_gate() as gate:
+                try:
+                    command = start_command(words(gate.entry), cwd, env, (*pass_fds, gate.entry), box)
+                except ToolError:  # nothing was started
+                    if box is None or not await box.renew():
+                        raise
+                    continue
+                output = _HeldBack(capture, gate)
+                ready = gate.open if on_start is None else _both(gate.open, on_start)
+                ended = await see_through(command, limit, output, on_start=ready, on_output=on_output, box=box)
+                never_began = ended.status is not None and not ended.timed_out and gate.untouched()
+                if not never_began or box is None or not await box.renew():
+                    output.let_go()
+                    return ended
+    finally:
+        capture.close()
+
+
+def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        one()
+        other()
+
+    return call
+
+
+class Gate:
+    """One for each try: a shell of an earlier one that nobody could end finds its own gate shut for ever."""
+
+    def __init__(self, entry: int, opener: int) -> None:
+        self.entry, self._opener = entry, opener
+        # Where the shell cannot close the pipe, its script could put something there, but not this.
+        self._word = os.urandom(8).hex().encode() + b"\n"
+        self._look = select.poll()
+        self._look.register(entry, select.POLLIN)
+
+    def open(self) -> None:
+        os.write(self._opener, self._word)
+
+    def holds_word(self) -> bool:
+        """Has nobody passed so far?"""
+        return bool(self._look.poll(0))
+
+    def untouched(self) -> bool:
+        """Has nobody passed at all? When everybody who could is gone; the word is taken out."""
+        return self.holds_word() and os.read(self.entry, 2 * len(self._word)) == self._word
+
+
+@contextmanager
+def _open_gate() -> Generator[Gate]:
+    entry, opener = os.pipe()
+    try:
+        yield Gate(entry, opener)
+    finally:
+        os.close(entry)
+        os.close(opener)
+
+
+class _HeldBack:
+    """What is said before the gate is bubblewrap's: it is only of interest if there is no other try."""
+
+    def __init__(self, capture: Capture, gate: Gate) -> None:
+        self._capture, self._gate = capture, gate
+        self._early, self._passed = bytearray(), False
+
+    def touches_disk(self, size: int) -> bool:
+        return self._is_passed() and self._capture.touches_disk(len(self._early) + size)
+
+    def add(self, data: bytes) -> None:
+        if self._is_passed():
+            self.let_go()
+            self._capture.add(data)
+        else:
+            self._early += data
+
+    def let_go(self) -> None:
+        if self._early:
+            self._capture.add(bytes(self._early))
+            self._early.clear()
+
+    def _is_passed(self) -> bool:
+        """It is asked after the data was read: what is there while the word lies in the gate came before it."""
+        self._passed = self._passed or len(self._early) > _MOST_EARLY or not self._gate.holds_word()
+        return self._passed
