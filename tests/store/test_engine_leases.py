@@ -5,24 +5,21 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
 from engine_kit import Engines, Host, Server, open_host, seq_of
+from hand_log import START, Log, keep
 from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import Fenced, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.acts.act import Act
-from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, JoinHost, LeaveHost, ReturnHost
+from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, LeaveHost, ReturnHost
 from teamwright.store.acts.processes import ClaimAgent, RegisterProcess
 from teamwright.store.acts.sessions import RegisterAgent, RegisterSession
 from teamwright.store.acts.tasks import ReserveTask
-from teamwright.store.db.database import Database, open_database
-from teamwright.store.engine.entry import Applied, ApplyEntries, encode_entry
+from teamwright.store.db.database import open_database
 from teamwright.store.engine.opening import read_lease
-from teamwright.store.engine.port import Entry
 from teamwright.store.engine.tables import Prepare, read_hosts
 from teamwright.store.engine.wire.address import Address
 from teamwright.store.tables.processes import ProcessTable
@@ -32,30 +29,6 @@ from teamwright.store.tables.state import StateStore
 pytestmark = pytest.mark.anyio
 S = SessionId("11111111-1111-4111-8111-111111111111")
 MAIN = AgentId(S)
-START = 1_700_000_000_000
-
-
-class Log:
-    """Entries by hand, with the time stamps that a test wants."""
-
-    def __init__(self, database: Database) -> None:
-        self.database, self.at, self._seq, self._k = database, START, 0, dict[str, int]()
-
-    async def entry(self, process: str, *acts: Act[Any], after: int = 1, name: str = "ada") -> list[Any]:
-        """So many milliseconds after the one before: what came of it."""
-        self.at, self._seq = self.at + after, self._seq + 1
-        self._k[process] = self._k.get(process, 0) + 1
-        data = encode_entry(ProcessId(process), self._k[process], list(acts))
-        batch = await self.database.write(ApplyEntries([Entry(self._seq, self.at, "lead", name, data)]))
-        (applied,) = batch.applied
-        assert isinstance(applied, Applied)
-        return applied.outcomes
-
-    async def join(self, process: str, lease: int = 3000) -> None:
-        await self.entry(process, JoinHost("box", "1", lease))
-
-    async def living(self) -> list[str]:
-        return [host.process for host in await self.database.read(read_hosts) if not host.gone]
 
 
 @pytest.fixture
@@ -70,12 +43,6 @@ async def log(tmp_path: Path) -> AsyncIterator[Log]:
     await log.entry("b", RegisterProcess(Process(ProcessId("b"), S, 2, 0, "")))
     yield log
     await database.close()
-
-
-async def keep(log: Log, process: str, times: int = 3) -> None:
-    """Signs of life, a second apart."""
-    for _ in range(times):
-        await log.entry(process, Beat(0, ""), after=1000)
 
 
 @pytest.mark.spec("Z8")

@@ -40,6 +40,7 @@ from teamwright.store.tables.state import StateStore
 SESSION = SessionId("11111111-1111-4111-8111-111111111111")
 TURNS, SLOTS = 3, 50
 LIMIT = 1800.0  # seconds
+SHOWN = 5  # lost agents whose rows are told
 
 
 class Engine:
@@ -136,7 +137,7 @@ class Agent:
         StateStore(worker.database).delivered_soon([LetterId(f"l-{agent}")])
         self._over = True
         if await table.ended(agent, "completed", JobResult("done")):
-            worker.ends[agent] += 1
+            worker.doom.ends[agent] += 1
 
     def is_touched(self, touched: Touched) -> bool:
         return self._remote.agent in touched.agents
@@ -152,10 +153,16 @@ class Agent:
 
 
 class Doom:
-    """When it is near, the next worker that plays a turn is killed in it."""
+    """After each share of the ends, the next worker that plays a turn is killed in it."""
 
-    def __init__(self) -> None:
-        self.is_near, self.victim = False, cast("SimulatedWorker | None", None)
+    def __init__(self, agents: int, kills: int) -> None:
+        self._at = [agents * n // (kills + 1) for n in range(1, kills + 1)]
+        self.ends: Counter[AgentId] = Counter()
+        self.victims: list[SimulatedWorker] = []
+
+    def strikes(self) -> bool:
+        """As the workers count: the lead may hear of ends so late that there is nobody left to be killed."""
+        return len(self.victims) < len(self._at) and len(self.ends) >= self._at[len(self.victims)]
 
 
 class Offers(NamedTuple):
@@ -166,8 +173,8 @@ class Offers(NamedTuple):
 
 
 class SimulatedWorker:
-    def __init__(self, engine: Engine, name: str, ends: Counter[AgentId], offers: Offers, doom: Doom) -> None:
-        self.engine, self.name, self.ends, self._offers, self._doom = engine, name, ends, offers, doom
+    def __init__(self, engine: Engine, name: str, offers: Offers, doom: Doom) -> None:
+        self.engine, self.name, self._offers, self.doom = engine, name, offers, doom
         self.replica: Replica
         self.office: Office
         self._scope, self.ready, self.gone = anyio.CancelScope(), anyio.Event(), anyio.Event()
@@ -206,8 +213,8 @@ class SimulatedWorker:
 
     async def play_turn(self) -> None:
         """The model's time; or the moment at which this worker dies."""
-        if self._doom.victim is None and self._doom.is_near:
-            self._doom.victim = self
+        if self.doom.strikes() and not self._scope.cancel_called:
+            self.doom.victims.append(self)
             self.kill()
         await anyio.sleep(0)
 
@@ -228,9 +235,9 @@ async def _drop(replica: Replica) -> None:
 class Simulation:
     def __init__(self, agents: int, workers: int, kills: int, offers: Offers = Offers()) -> None:  # noqa: B008
         self.agents, self.kills, self.engine = agents, kills, Engine()
-        self._many, self._offers, self._names, self._doom = workers, offers, itertools.count(1), Doom()
+        self._many, self._offers, self._names, self._doom = workers, offers, itertools.count(1), Doom(agents, kills)
         self.workers: list[SimulatedWorker] = []
-        self.ends: Counter[AgentId] = Counter()
+        self.stories: list[str] = []  # of agents that were lost: what the store and their lines say
 
     async def run(self, root: Path) -> dict[str, Any]:
         found = dict[str, Any]()
@@ -243,7 +250,7 @@ class Simulation:
                 for _ in range(self._many):
                     await self._hire(group, root)
                 group.start_soon(self._launch_all, RemoteTable(database))
-                await self._kill_some(group, root, lead)
+                await self._replace_killed(group, root, lead)
                 await self._ended(lead, self.agents)
                 found = await self._check(database)
                 for worker in self.workers:
@@ -254,7 +261,7 @@ class Simulation:
         return found
 
     async def _hire(self, group: Any, root: Path) -> None:
-        worker = SimulatedWorker(self.engine, f"w{next(self._names)}", self.ends, self._offers, self._doom)
+        worker = SimulatedWorker(self.engine, f"w{next(self._names)}", self._offers, self._doom)
         self.workers.append(worker)
         group.start_soon(worker.run, root)
         await worker.ready.wait()
@@ -272,16 +279,15 @@ class Simulation:
                 for n in range(first, min(first + 100, self.agents)):
                     group.start_soon(launch, n)
 
-    async def _kill_some(self, group: Any, root: Path, lead: Replica) -> None:
-        """One after each share of the ends, while it works; another one comes."""
-        for n in range(1, self.kills + 1):
-            await self._ended(lead, self.agents * n // (self.kills + 1))
-            self._doom.is_near = True
-            while self._doom.victim is None:
+    async def _replace_killed(self, group: Any, root: Path, lead: Replica) -> None:
+        """For each another one comes."""
+        for n in range(self.kills):
+            while len(self._doom.victims) <= n:
+                if await lead.look(_count_ended) == self.agents:  # nobody works any more
+                    return
                 await lead.pause(0.5)
-            await self._doom.victim.gone.wait()
-            self.workers.remove(self._doom.victim)
-            self._doom.is_near, self._doom.victim = False, None
+            await self._doom.victims[n].gone.wait()
+            self.workers.remove(self._doom.victims[n])
             await self._hire(group, root)
 
     async def _ended(self, lead: Replica, many: int) -> None:
@@ -294,11 +300,15 @@ class Simulation:
         ids = {AgentId(f"a{n}") for n in range(self.agents)}
         ended = {AgentId(row.id) for row in rows if row.status == "completed" and row.notice == OWED}
         wanted = [f"turn {n}" for n in range(TURNS)]
+        for agent in sorted(ids - ended)[:SHOWN]:
+            jobs = [row for row in rows if row.id == agent]
+            self.stories.append(f"{agent}: {await RemoteTable(database).find(agent)} {jobs} {lines.get(agent)}")
         turns = {agent: [line.rpartition(" ")[0] for line in lines.get(agent, ()) if line[0] == "t"] for agent in ids}
         return {
             "agents": self.agents,
+            "killed": len(self._doom.victims),
             "lost": len(ids - ended),
-            "doubled": sum(many > 1 for many in self.ends.values()) + abs(len(rows) - len(ids)),
+            "doubled": sum(many > 1 for many in self._doom.ends.values()) + abs(len(rows) - len(ids)),
             "turns twice or missing": sum(found != wanted for found in turns.values()),
             "moved": sum(sum(line.startswith("resumed") for line in found) > 1 for found in lines.values()),
             "double owners": sum(map(_has_two_owners, lines.values())),
@@ -341,8 +351,10 @@ def main(words: list[str]) -> int:
     agents, workers = int(words[0]) if words else 10_000, int(words[1]) if words[1:] else 10
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="simulation-") as root:
-        found = anyio.run(Simulation(agents, workers, kills=max(1, agents // 2000)).run, Path(root))
+        simulation = Simulation(agents, workers, kills=max(1, agents // 2000))
+        found = anyio.run(simulation.run, Path(root))
     print(", ".join(f"{name} {many:,}" for name, many in found.items()), f"in {time.monotonic() - began:.0f} s")
+    print(*simulation.stories, sep="\n", end="")
     wrong = ("lost", "doubled", "turns twice or missing", "double owners", "replicas differ")
     return 1 if any(found[name] for name in wrong) else 0
 

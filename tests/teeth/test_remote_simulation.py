@@ -11,4 +11,4 @@ from remote_simulation import Offers, Simulation
 async def test_each_agent_ends_once_whoever_is_killed(tmp_path: Path) -> None:
     found = await Simulation(200, 4, kills=2, offers=Offers(slots=8, lease=3)).run(tmp_path)
     wrong = ("lost", "doubled", "turns twice or missing", "double owners", "replicas differ")
-    assert found["moved"] and not any(found[name] for name in wrong), found
+    assert found["killed"] == 2 and found["moved"] and not any(found[name] for name in wrong), found

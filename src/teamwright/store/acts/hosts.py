@@ -11,8 +11,9 @@ from msgspec import Struct
 from teamwright.core.data.team import ProcessId
 from teamwright.core.policies.authority import Demand
 from teamwright.store.acts.act import Context
-from teamwright.store.tables.rows.remotes import place_waiting, take_back
+from teamwright.store.tables.rows.remotes import forgive_worker, place_waiting, select_doubted, take_back
 
+DOUBT = 3  # leases of silence after which a worker is taken to have ended with what it ran
 KEPT = 24 * 60 * 60 * 1000  # milliseconds for which one that is gone is remembered
 
 
@@ -52,7 +53,10 @@ class Beat(Struct, frozen=True):
 
 
 class BuryHost(Struct, frozen=True):
-    """False if it was heard within its lease: then whoever asks is wrong, or late."""
+    """False if it was heard within its lease: then whoever asks is wrong, or late.
+
+    Said again of a worker that stays silent, it settles what is in doubt: an agent that has failed with it.
+    """
 
     process: ProcessId
 
@@ -62,9 +66,17 @@ class BuryHost(Struct, frozen=True):
     def apply(self, db: sqlite3.Connection, ctx: Context) -> bool:
         sql = "UPDATE hosts SET gone = ? WHERE process = ? AND gone = 0 AND beat + lease <= ?"
         if db.execute(sql, (ctx.now, self.process, ctx.now)).rowcount == 0:
-            return False
+            return self._settle(db, ctx)
         take_back(db, self.process, ctx.now, lost=True)  # what a worker ran goes on elsewhere at once
         db.execute("UPDATE hosts SET held = ? WHERE process = ?", (_held(db, self.process), self.process))
+        return True
+
+    def _settle(self, db: sqlite3.Connection, ctx: Context) -> bool:
+        sql = "SELECT 1 FROM hosts WHERE process = ? AND gone > 0 AND beat + lease * ? <= ?"
+        late = db.execute(sql, (self.process, DOUBT, ctx.now)).fetchone() is not None
+        if not late or self.process not in select_doubted(db):
+            return False
+        take_back(db, self.process, ctx.now, lost=True)
         return True
 
 
@@ -90,6 +102,8 @@ class ReturnHost(Struct, frozen=True):
         assert ctx.process is not None
         sql = "UPDATE hosts SET gone = 0, beat = ? WHERE process = ? AND (gone = 0 OR held = ?)"
         back = db.execute(sql, (ctx.now, ctx.process, _held(db, ctx.process))).rowcount > 0
+        if back:
+            forgive_worker(db, ctx.process, ctx.now)
         place_waiting(db, ctx.now)
         return back
 
@@ -108,6 +122,7 @@ def remove_host(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
     db.execute("UPDATE workers SET draining = 1 WHERE process = ?", (process,))
     take_back(db, process, now, lost=False)
     db.execute("DELETE FROM workers WHERE process = ?", (process,))
+    db.execute("DELETE FROM blames WHERE worker = ?", (process,))
     db.execute("DELETE FROM processes WHERE id = ?", (process,))
     db.execute("DELETE FROM hosts WHERE process = ?", (process,))
     db.execute("UPDATE writers SET outcomes = x'' WHERE process = ?", (process,))

@@ -23,6 +23,7 @@ from teamwright.store.tables.rows.remotes import (
     Remote,
     end_remote,
     find_remote,
+    forget_losses,
     insert_remote,
     place_waiting,
     select_unclaimed,
@@ -153,8 +154,9 @@ class StartRemote(Struct, frozen=True):
     def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
         sql = "UPDATE remotes SET state = 'running', since = ? WHERE agent = ? AND state = 'given'"
         db.execute(sql, (ctx.now, self.agent))
-        sql = "UPDATE remotes SET losses = 0, progress = ? WHERE agent = ? AND progress < ?"
-        db.execute(sql, (self.progress, self.agent, self.progress))
+        sql = "UPDATE remotes SET progress = ? WHERE agent = ? AND progress < ?"
+        if db.execute(sql, (self.progress, self.agent, self.progress)).rowcount:
+            forget_losses(db, self.agent)
 
 
 class SaveRemote(Struct, frozen=True):

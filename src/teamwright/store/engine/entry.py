@@ -22,6 +22,7 @@ from teamwright.store.engine.outcomes import encode_outcomes
 from teamwright.store.engine.port import EngineError, Entry
 from teamwright.store.engine.tables import DIGESTS, Cursor, read_cursor
 from teamwright.store.engine.touched import NOBODY, Touched, take_touched
+from teamwright.store.tables.rows.remotes import select_doubted
 
 FORMAT = 2  # 2: letters that cross are counted, see `schema_volleys`
 MOST_PLAIN = 8 * 2**20  # bytes of an entry
@@ -164,6 +165,8 @@ def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
     (shortest,) = db.execute("SELECT min(lease) FROM hosts WHERE gone = 0").fetchone()
     if shortest is not None and (stamp.now - stamp.before) * 3 > shortest * 2:
         db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (stamp.now,))
+        for process in select_doubted(db):
+            db.execute("UPDATE hosts SET beat = ? WHERE process = ?", (stamp.now, process))
 
 
 def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, outcomes: bytes) -> Cursor:

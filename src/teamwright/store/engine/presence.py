@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -17,13 +17,13 @@ import anyio
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import StoreError
 from teamwright.store.acts.act import Act
-from teamwright.store.acts.hosts import Beat, BuryHost, LeaveHost, SnapshotMade
+from teamwright.store.acts.hosts import DOUBT, Beat, BuryHost, LeaveHost, SnapshotMade
 from teamwright.store.acts.remotes import PassOver
 from teamwright.store.db.liveness import is_alive, is_joined, lock_path
 from teamwright.store.engine.port import EngineError, Objects
 from teamwright.store.engine.snapshot import EVERY, put_snapshot
 from teamwright.store.engine.tables import Cursor, Host, read_cursor, read_hosts, shortest_lease
-from teamwright.store.tables.rows.remotes import select_unclaimed
+from teamwright.store.tables.rows.remotes import select_doubted, select_unclaimed
 
 Value = TypeVar("Value")
 _LOOK = 1.0  # seconds between looks at the others
@@ -89,7 +89,7 @@ class Presence:
                 shortest = (shortest_lease(hosts) or 15_000) / 1000
                 if time.monotonic() - self._sent >= shortest / 3:
                     await self._store.write(Beat(cursor.seq, cursor.digest.hex()))
-                for host in self._silent(hosts):
+                for host in self._silent(hosts, await self._store.look(select_doubted)):
                     await self._store.write(BuryHost(host.process))
                 for worker in await self._store.look(self._unclaiming):
                     if self._is_first(hosts, f"pass over {worker}"):
@@ -103,11 +103,13 @@ class Presence:
         late = select_unclaimed(db, self._stamp)
         return {remote.worker for remote in late if remote.worker is not None}
 
-    def _silent(self, hosts: list[Host]) -> list[Host]:
+    def _silent(self, hosts: list[Host], doubted: Collection[ProcessId] = ()) -> list[Host]:
         """Those whose lease is over; all but one process wait a little longer, so that one says it."""
         now = self._stamp + (time.monotonic() - self._heard) * 1000
-        others = [host for host in hosts if host.process != self._store.process and not host.gone]
-        return [host for host in others if host.beat + host.lease + self._patience(hosts, host.process) < now]
+        others = [host for host in hosts if host.process != self._store.process]
+        due = [(host, host.lease) for host in others if not host.gone]
+        due += [(host, host.lease * DOUBT) for host in others if host.process in doubted]
+        return [host for host, silence in due if host.beat + silence + self._patience(hosts, host.process) < now]
 
     def _patience(self, hosts: list[Host], about: str) -> int:
         return 0 if self._is_first(hosts, about) else _TURN

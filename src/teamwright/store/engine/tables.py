@@ -81,6 +81,12 @@ TABLES = (
     "CREATE INDEX IF NOT EXISTS remotes_waiting ON remotes (needs, n) WHERE state = 'waiting'",
     "CREATE INDEX IF NOT EXISTS mates_open ON remotes (worker) WHERE state <> 'ended' AND team <> ''",
     "CREATE INDEX IF NOT EXISTS mates_waiting ON remotes (team) WHERE state = 'waiting' AND team <> ''",
+    # Losses that count against an agent, each until the worker that was taken for dead comes back.
+    """
+    CREATE TABLE IF NOT EXISTS blames (worker TEXT NOT NULL, agent TEXT NOT NULL, PRIMARY KEY (worker, agent))
+    WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS blames_by_agent ON blames (agent)",
     # What workers ask the process that leads.
     """
     CREATE TABLE IF NOT EXISTS consults (

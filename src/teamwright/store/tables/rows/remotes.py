@@ -201,20 +201,50 @@ def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
 def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: bool) -> None:
     """A worker runs nothing any more: others take its agents. `lost`: it did not leave by itself.
 
-    It cannot have ended because of an agent that it had not even claimed, nor of one that only waits.
+    It cannot have ended because of an agent that it had not even claimed, nor of one that only waits. One that has lost
+    too many stays with it, in doubt: it has failed if the worker is not back by the time that this is said again.
     """
     for remote in select_of_worker(db, process):
-        losses = remote.losses + (lost and _is_claimed(db, remote) and not is_idle(db, remote.agent))
+        blamed = lost and _is_claimed(db, remote) and not is_idle(db, remote.agent)
+        losses = remote.losses + blamed
         free_lease(db, remote.agent)
+        if blamed:
+            db.execute("INSERT INTO blames (worker, agent) VALUES (?, ?)", (process, remote.agent))
         if remote.state == "stopping":
             end_remote(db, remote, "killed", JobResult(summary="it was stopped"), now)
-        elif losses >= MOST_LOSSES:
-            why = f"its worker ended {losses} times at the same place"
-            end_remote(db, remote, "failed", JobResult(error=why, summary=f"failed: {why}"), now)
-        else:
+        elif losses < MOST_LOSSES:
             sql = "UPDATE remotes SET state = 'waiting', worker = NULL, losses = ?, since = ? WHERE agent = ?"
             db.execute(sql, (losses, now, remote.agent))
+        elif blamed:
+            sql = "UPDATE remotes SET state = 'given', losses = ?, since = ? WHERE agent = ?"
+            db.execute(sql, (losses, now, remote.agent))
+        else:
+            why = f"its worker ended {losses} times at the same place"
+            end_remote(db, remote, "failed", JobResult(error=why, summary=f"failed: {why}"), now)
     place_waiting(db, now)
+
+
+def forgive_worker(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
+    """It was taken for dead, and lives: nothing that it ran has ended it. What is in doubt goes on there."""
+    sql = "UPDATE remotes SET losses = losses - 1 WHERE agent IN (SELECT agent FROM blames WHERE worker = ?)"
+    db.execute(sql, (process,))
+    db.execute("DELETE FROM blames WHERE worker = ?", (process,))
+    db.execute("UPDATE remotes SET since = ? WHERE worker = ? AND state = 'given'", (now, process))
+
+
+def forget_losses(db: sqlite3.Connection, agent: AgentId) -> None:
+    db.execute("UPDATE remotes SET losses = 0 WHERE agent = ?", (agent,))
+    db.execute("DELETE FROM blames WHERE agent = ?", (agent,))
+
+
+def select_doubted(db: sqlite3.Connection) -> set[ProcessId]:
+    """Workers that were set down as gone, and have agents of which nobody knows yet whether they have failed."""
+    sql = """
+        SELECT process FROM hosts WHERE gone > 0 AND EXISTS (
+            SELECT 1 FROM remotes INDEXED BY remotes_open WHERE worker = hosts.process AND state <> 'ended'
+        )
+    """
+    return {process for (process,) in db.execute(sql)}
 
 
 def free_lease(db: sqlite3.Connection, agent: AgentId) -> None:
@@ -231,6 +261,7 @@ def end_remote(db: sqlite3.Connection, remote: Remote, status: JobStatus, result
     if db.execute(sql, (result.error, now, remote.agent)).rowcount == 0:
         return False
     free_lease(db, remote.agent)
+    db.execute("DELETE FROM blames WHERE agent = ?", (remote.agent,))
     db.execute("DELETE FROM consults WHERE agent = ?", (remote.agent,))
     sql = "UPDATE jobs SET status = ?, notice = ?, data = ?, ended = ? WHERE id = ? AND status = 'running'"
     db.execute(sql, (status, OWED, _encoder.encode(result), now, remote.agent))
