@@ -1,22 +1,22 @@
 """Conversation of one agent: draws only the visible part, and fetches older parts when scrolled to."""
 
 import time
-from bisect import bisect_right
-from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 
 from teamwright.core.ids import AgentId
-from teamwright.surfaces.terminal.render.drawing import DrawnBlock, gap_between
+from teamwright.surfaces.terminal.render.drawing import DrawnBlock
 from teamwright.surfaces.terminal.render.themes import DARK, Palette
+from teamwright.surfaces.terminal.widgets.laid_out import LaidOut
 from teamwright.surfaces.view.shapes import Item, Step
 from teamwright.surfaces.view.view import SessionFold
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 FIRST, WINDOW = 12, 8  # items that are laid out at first, and further ones until they fill the screen
 MOST_FOLLOWED = 90  # items that stay laid out at the end
-AHEAD = 3  # screens around the one that is read are laid out before they are wanted
+AHEAD, KEPT = 3, 6  # screens on both sides of the one that is read: laid out before they are wanted, and not let go
 SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
 TOP = 60  # items that are laid out at the very beginning
-SPAN = 600  # items that are laid out at most
 PAGE, MOST_OLDER = 300, 50_000  # items that are read again from the transcript at once, and in all
 
 
@@ -67,15 +66,13 @@ class Conversation(ScrollView, can_focus=True):
         self._dropped, self._held = 0, list[Item]()  # the talk as it was seen last
         self._first = 0  # index of the first item that is laid out
         self._last: int | None = None  # and of the one after them; None: all others
-        self._drawn_for: tuple[object, ...] = ()
         self._base = Style()
         self._rests_until = 0.0
-        self._blocks: dict[int, DrawnBlock] = {}  # by the identity of the item
-        self._rows: list[DrawnBlock] = []
-        self._tops: list[int] = []  # the first line of each row, and one for the end
+        self._laid = LaidOut()
         self._version = -1
         self.following = True  # new lines are scrolled to
         self._scrolling = False
+        self._bar_due = False  # the scroll bar is to be drawn, once nothing more is laid out
         self._cuts = 0  # of the talk that were seen
 
     # --- what is shown
@@ -83,10 +80,10 @@ class Conversation(ScrollView, can_focus=True):
     def open(self, agent: AgentId) -> None:
         """Another agent's conversation."""
         self.agent = agent
-        self._older, self._asked_older, self._blocks, self.chosen, self._version = [], False, {}, None, -1
+        self._older, self._asked_older, self.chosen, self._version = [], False, None, -1
         talk = self.view.talk(agent)
         self._has_all, self._held, self._dropped, self._cuts = False, [], talk.dropped, talk.cuts
-        self._first, self._last, self._rows = 0, None, []
+        self._first, self._last, self._laid = 0, None, LaidOut()
         self.following = True
         self.update()
         self._scroll(None)
@@ -139,43 +136,48 @@ class Conversation(ScrollView, can_focus=True):
         began = time.monotonic()
         if began < self._rests_until:
             return True
-        live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._rows[-20:])
+        live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._laid.rows[-20:])
         if talk.cuts != self._cuts:  # a rewind took some away, of which some may have been read again
             self.open(self.agent)
             self._ask_for_older(talk.items, PAGE)
         if changed := talk.version != self._version or live:
             self.update()
-        if self._rows and not self.following:
-            self._read_on()
+        if self._laid.rows and not self.following and self._read_on():
+            changed = True
+        elif self._bar_due:
+            self._bar_due = False
+            self.vertical_scrollbar.refresh()
         self._rests_until = time.monotonic() + SHARE * (time.monotonic() - began)
         return changed
 
-    def _read_on(self) -> None:
-        """Near one of its ends, show more beyond it."""
+    def _read_on(self) -> bool:
+        """Near one of its ends, lay out more beyond it. False if there was no need."""
         if self.scroll_y < AHEAD * self.size.height:
-            self._extend()
-        elif self._last is not None and self.scroll_y > self.max_scroll_y - AHEAD * self.size.height:
+            return self._extend()
+        if self._last is not None and self.scroll_y > self.max_scroll_y - AHEAD * self.size.height:
             self._descend()
+            return True
+        return False
 
     def update(self) -> None:
         """Lay out everything from the first item on, and keep the scroll position above the end."""
         if self.size.width < 10:
             return
-        follow, anchor = self.following, self._anchor()
+        follow, anchor = self.following, self._laid.anchor(round(self.scroll_y))
         items = self._items()
-        if follow and (len(items) - self._first > MOST_FOLLOWED or not self._rows):
+        if follow and (len(items) - self._first > MOST_FOLLOWED or not self._laid.rows):
             self._let_go()
             items = self._items()
             self._first, self._last = max(0, len(items) - FIRST), None
         self._first = min(self._first, max(0, len(items) - 1))
-        changed = self._lay_out(items[self._first : self._last])
-        while self._tops[-1] < self.size.height and self._first > 0:
+        changed = self._lay_out(items)
+        while self._laid.height < self.size.height and self._first > 0:
             self._first = max(0, self._first - WINDOW)
-            changed = self._lay_out(items[self._first : self._last])
+            changed = self._lay_out(items)
         self._version = self.view.talk(self.agent).version
         if not changed:
             return
-        self._grow(self._tops[-1])
+        self._grow(self._laid.height)
         if follow:
             self._scroll(None)
         elif anchor is not None:
@@ -187,7 +189,8 @@ class Conversation(ScrollView, can_focus=True):
         size = Size(self.size.width, height)
         if min(height, self.virtual_size.height) > self.size.height and size.width == self.virtual_size.width:
             self.set_reactive(cast("Reactive[Size]", Conversation.virtual_size), size)
-            self.vertical_scrollbar.window_virtual_size = height
+            self.vertical_scrollbar.set_reactive(ScrollBar.window_virtual_size, height)
+            self._bar_due = True
         else:
             self.virtual_size = size
 
@@ -197,42 +200,12 @@ class Conversation(ScrollView, can_focus=True):
         self._older, self._has_all = [], False
 
     def _lay_out(self, items: list[Item]) -> bool:
-        width, now, before, changed = self.size.width - 1, time.time_ns() // 1_000_000, None, False
-        rows: list[DrawnBlock] = []
-        blocks: dict[int, DrawnBlock] = {}
-        look = (width, self.palette.name, self.everything)
-        same, self._drawn_for = look == self._drawn_for, look
-        for item in items:
-            block = self._blocks.get(id(item))
-            if block is None or block.item is not item:
-                block = DrawnBlock(item)
-                changed = True
-            gap = gap_between(before, item)
-            changed |= block.gap != gap
-            block.gap = gap
-            if not (same and block.settled):
-                changed |= block.update(width, self.palette, self.view, everything=self.everything, now=now)
-            blocks[id(item)] = block
-            rows.append(block)
-            before = item
-        changed |= len(rows) != len(self._rows)
-        self._rows, self._blocks = rows, blocks
-        self._tops = list(accumulate((row.height for row in rows), initial=0))
-        return changed
-
-    def _anchor(self) -> tuple[DrawnBlock, int] | None:
-        """The block at the top of the screen, and how far it is scrolled into."""
-        if not self._rows:
-            return None
-        top = round(self.scroll_y)
-        place = min(max(bisect_right(self._tops, top) - 1, 0), len(self._rows) - 1)
-        return self._rows[place], top - self._tops[place]
+        shown = items[self._first : self._last]
+        return self._laid.lay_out(shown, self.size.width - 1, self.palette, self.view, everything=self.everything)
 
     def _back_to(self, block: DrawnBlock, inside: int) -> None:
-        for row, top in zip(self._rows, self._tops, strict=False):
-            if row.item is block.item:
-                self._scroll(top + inside)
-                return
+        if (top := self._laid.line_of(block.item)) is not None:
+            self._scroll(top + inside)
 
     def page(self, by: int) -> None:
         """Up or down by so many screens."""
@@ -243,15 +216,15 @@ class Conversation(ScrollView, can_focus=True):
             y += self.scroll_y - before
         self.scroll_to(y=y, animate=False, immediate=True)
 
-    def _extend(self) -> None:
-        """More of what is above."""
-        items = self._items()
-        if self._first > 0:
-            first = max(0, self._first - WINDOW)
-            last = len(items) if self._last is None else self._last
-            self._move(first, min(last, first + SPAN), items)
+    def _extend(self) -> bool:
+        """More of what is above. False if all of it that is in memory is laid out."""
+        items, more = self._items(), self._first > 0
+        if more:
+            kept = self._laid.begun_before(round(self.scroll_y) + (KEPT + 1) * self.size.height)
+            self._move(max(0, self._first - WINDOW), self._first + kept, items)
         if self._first < PAGE // 2:
             self._ask_for_older(items, PAGE)
+        return more
 
     def _ask_for_older(self, items: list[Item], most: int) -> bool:
         """Is there any, or is it on its way?"""
@@ -266,24 +239,57 @@ class Conversation(ScrollView, can_focus=True):
     def _descend(self) -> None:
         """More of what is below."""
         items = self._items()
-        last = min(len(items), (self._last or 0) + WINDOW)
-        self._move(max(self._first, last - SPAN), last, items)
+        gone = self._laid.begun_before(round(self.scroll_y) - KEPT * self.size.height)
+        self._move(self._first + max(0, gone - 1), (self._last or 0) + WINDOW, items)
 
     def _move(self, first: int, last: int, items: list[Item]) -> None:
         """Lay out other items, and stay at the same line."""
-        anchor = self._anchor()
+        was = round(self.scroll_y)
+        anchor, seen = self._laid.anchor(was), self._seen(was)
         self._first, self._last = first, None if last >= len(items) else last
-        self._lay_out(items[first:last])
-        self._grow(self._tops[-1])
-        if anchor is not None:
-            self._back_to(*anchor)
-        self.refresh()
+        self._lay_out(items)
+        self._grow(self._laid.height)
+        top = None if anchor is None else self._laid.line_of(anchor[0].item)
+        if anchor is None or top is None:
+            self._shift_selection(None)
+            self.refresh()
+            return
+        line = top + anchor[1]
+        self._shift_selection(line - was)
+        if seen is not None and seen == self._seen(line):
+            self._renumber(line)
+        else:
+            self._scroll(line)
+            self.refresh()
+
+    def _shift_selection(self, by: int | None) -> None:
+        """It stays with its words, and goes with them."""
+        if by == 0 or (selection := self.text_selection) is None:
+            return
+        kept = {widget: its for widget, its in self.screen.selections.items() if widget is not self}
+        if by is not None:
+            start, end = (at and Offset(at.x, at.y + by) for at in selection)
+            if (start is None or start.y >= 0) and (end is None or end.y < self._laid.height):
+                kept[self] = Selection(start, end)
+        self.screen.selections = kept
+
+    def _seen(self, top: int) -> tuple[object, ...] | None:
+        """What stands at both ends of a screen that begins at a line; None if there is less than a screen."""
+        first, last = self._laid.at(top), self._laid.at(top + self.size.height - 1)
+        return None if first is None or last is None else (*first, *last)
+
+    def _renumber(self, line: int) -> None:
+        """The lines on the screen stay, only their numbers change: painting costs more than laying out ahead does."""
+        self.set_reactive(Conversation.scroll_y, float(line))
+        self.set_reactive(cast("Reactive[float]", Conversation.scroll_target_y), float(line))
+        self.vertical_scrollbar.set_reactive(ScrollBar.position, float(line))
+        self._styles_cache.clear()  # they bear their numbers, by which the mouse selects
 
     # --- drawing
 
     def render_line(self, y: int) -> Strip:
         at, width, base = y + round(self.scroll_offset.y), self.size.width, self._base
-        found = self._at(at)
+        found = self._laid.at(at)
         if found is None:
             return Strip.blank(width, base)
         block, line = found
@@ -296,23 +302,13 @@ class Conversation(ScrollView, can_focus=True):
             strip = _mark(strip, *span)
         return strip.apply_offsets(0, at)
 
-    def _at(self, line: int) -> tuple[DrawnBlock, int] | None:
-        """The block on a line, and which of its lines it is; negative in the gap before it."""
-        if not self._rows or not 0 <= line < self._tops[-1]:
-            return None
-        place = bisect_right(self._tops, line) - 1
-        while place < len(self._rows) and not self._rows[place].height:
-            place += 1
-        block = self._rows[place]
-        return block, line - self._tops[place] - block.gap
-
     def render_lines(self, crop: Region) -> list[Strip]:
         self._base = self.rich_style  # for all of them: finding it takes longer than drawing a line
         return super().render_lines(crop)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         lines: list[str] = []
-        for row in self._rows:
+        for row in self._laid.rows:
             lines += [""] * row.gap + [line.text.rstrip() for line in row.lines]
         return selection.extract("\n".join(lines)), "\n"
 
@@ -327,13 +323,13 @@ class Conversation(ScrollView, can_focus=True):
     # --- choosing and opening
 
     def on_click(self, event: events.Click) -> None:
-        found = self._at(event.y + round(self.scroll_offset.y))
+        found = self._laid.at(event.y + round(self.scroll_offset.y))
         if found is not None and found[1] >= 0 and found[0].opens and self.text_selection is None:
             self.chosen = found[0]
             self.action_open()
 
     def action_choose(self, step: int) -> None:
-        openable = [row for row in self._rows if row.opens]
+        openable = [row for row in self._laid.rows if row.opens]
         if not openable:
             return
         if self.chosen in openable:
@@ -341,7 +337,7 @@ class Conversation(ScrollView, can_focus=True):
         else:
             place = len(openable) - 1
         self.chosen = openable[place]
-        top = self._tops[self._rows.index(self.chosen)]
+        top = self._laid.line_of(self.chosen.item) or 0
         if not self.scroll_y <= top < self.scroll_y + self.size.height - 1:
             self.following = False
             self._scroll(max(0, top - self.size.height // 3))
@@ -354,7 +350,7 @@ class Conversation(ScrollView, can_focus=True):
 
     def toggle_everything(self) -> None:
         self.everything = not self.everything
-        for row in self._rows:
+        for row in self._laid.rows:
             row.opened = False
         self.update()
 
@@ -371,7 +367,7 @@ class Conversation(ScrollView, can_focus=True):
         self.following = True
         if self._last is not None or self._older:
             self._let_go()
-            self._rows = []
+            self._laid.rows = []
             self.update()
         self._scroll(None)
 
