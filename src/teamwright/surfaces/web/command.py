@@ -33,6 +33,27 @@ class Running(Struct, frozen=True):
 
 
 def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
+    _add_options(parser)
+    found = parser.parse_args(list(args))
+    home = home_from(os.environ)
+    links = Links(home.root / "web" / "links.json")
+    match found.action:
+        case "link":
+            return _print_link(home, links, found)
+        case "links":
+            return _list(links, as_json=found.json)
+        case "revoke":
+            if not found.id:
+                raise UsageError("web revoke: give the id of a link; `teamwright web links` lists them")
+            if not links.revoke(found.id):
+                raise UsageError(f"there is no link {found.id}; `teamwright web links` lists them")
+            sys.stdout.write("revoked\n")
+            return 0
+        case _:
+            return _start(home, links, found)
+
+
+def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("start", "link", "links", "revoke"), default="start")
     parser.add_argument("id", nargs="?", metavar="LINK", help="with revoke: the id of a link")
     parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}; 0: any free one")
@@ -58,23 +79,6 @@ def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
         metavar="NAME",
         help="another name under which it is reached, for a tunnel",
     )
-    found = parser.parse_args(list(args))
-    home = home_from(os.environ)
-    links = Links(home.root / "web" / "links.json")
-    match found.action:
-        case "link":
-            return _print_link(home, links, found)
-        case "links":
-            return _list(links, as_json=found.json)
-        case "revoke":
-            if not found.id:
-                raise UsageError("web revoke: give the id of a link; `teamwright web links` lists them")
-            if not links.revoke(found.id):
-                raise UsageError(f"there is no link {found.id}; `teamwright web links` lists them")
-            sys.stdout.write("revoked\n")
-            return 0
-        case _:
-            return _start(home, links, found)
 
 
 # --- links

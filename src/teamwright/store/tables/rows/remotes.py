@@ -209,7 +209,7 @@ def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: boo
         losses = remote.losses + blamed
         free_lease(db, remote.agent)
         if blamed:
-            db.execute("INSERT INTO blames (worker, agent) VALUES (?, ?)", (process, remote.agent))
+            db.execute("INSERT OR IGNORE INTO blames (worker, agent) VALUES (?, ?)", (process, remote.agent))
         if remote.state == "stopping":
             end_remote(db, remote, "killed", JobResult(summary="it was stopped"), now)
         elif losses < MOST_LOSSES:
