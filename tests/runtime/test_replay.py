@@ -21,8 +21,8 @@ from teamwright.core.data.event import (
 from teamwright.core.data.message import Message, Text, ToolCall, Usage, user
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, SessionId
+from teamwright.runtime.past.replay import PageReader, read_all
 from teamwright.runtime.port import END
-from teamwright.runtime.replay import PageReader, read_all
 from teamwright.store.files.paths import Home
 from teamwright.store.files.transcripts import Transcript
 from teamwright.surfaces.view.shapes import Item, Step

@@ -68,12 +68,13 @@ def open_worktrees(services: "Services") -> "Worktrees":
     from teamwright.runtime.extensions.hook_services import WorktreeHooks  # noqa: PLC0415
     from teamwright.runtime.worktrees import Worktrees  # noqa: PLC0415
 
-    hooks, store = WorktreeHooks(services, services.main), services.store
+    hooks, store, workspace = WorktreeHooks(services, services.main), services.store, services.workspace
+    root = workspace.home.root
     return Worktrees(
-        services.workspace.settings.symlink_directories,
+        workspace.settings.symlink_directories,
         session=store.session,
         notes=store.stays,
         make_by_hook=hooks.make,
         removed_by_hook=hooks.removed,
-        claims=services.workspace.home.root.joinpath(*MADE),
+        claims=root.joinpath(*MADE),
     )

@@ -217,7 +217,8 @@ def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobR
 
 async def _go_back(services: Services, main: Agent, cwd: Path) -> None:
     """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
-    if not services.store.stays.is_dir():
+    store = services.store
+    if not store.stays.is_dir():
         return
     if words := await services.worktrees.resume(main.id, main.desk, cwd):
         services.notes.append(words)

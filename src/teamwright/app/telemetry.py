@@ -107,7 +107,8 @@ def _gauges(services: "Services", telemetry: "Telemetry", figures: "SessionFigur
     found = [figures.gauge(names.RUNNING, telemetry.running)]
     found.append(figures.gauge(names.WAITING, len(services.questions.waiting)))
     if services.open_teams is not None:
-        unread = count_unread(services.workspace.home.state)
+        workspace = services.workspace
+        unread = count_unread(workspace.home.state)
         found += [figures.gauge(names.UNREAD, many, team=team) for team, many in unread.items()]
     return found
 

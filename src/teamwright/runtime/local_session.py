@@ -41,7 +41,7 @@ from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
-    from teamwright.runtime.replay import PageReader, Past
+    from teamwright.runtime.past.replay import PageReader, Past
     from teamwright.runtime.rewind.service import Rewinding
     from teamwright.runtime.teams.roster import Roster
     from teamwright.store.tables.mail import MailEntry
@@ -188,7 +188,7 @@ class LocalSession:
 
     async def begin(self, newest: int = END) -> tuple["Past", Live]:
         cursor, now, live = await self.join()
-        from teamwright.runtime.replay import read_all  # noqa: PLC0415
+        from teamwright.runtime.past.replay import read_all  # noqa: PLC0415
 
         past, elsewhere = await to_thread.run_sync(read_all, self.home, self.id, cursor, newest)
         for agent in elsewhere:
@@ -242,7 +242,7 @@ class LocalSession:
 
     def _read(self, agent: AgentId, before: int, newest: int) -> list[Record]:
         if self._pages is None:
-            from teamwright.runtime.replay import PageReader  # noqa: PLC0415
+            from teamwright.runtime.past.replay import PageReader  # noqa: PLC0415
 
             self._pages = PageReader(self.home, self.id)
         found = self._pages.read(agent, before, newest)

@@ -19,7 +19,7 @@ from teamwright.store.tables.mail import MailEntry
 
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
-    from teamwright.runtime.replay import Past
+    from teamwright.runtime.past.replay import Past
 
 END = 1 << 60  # after the last line of any transcript
 

@@ -9,8 +9,8 @@ import pytest
 from teamwright.core.data.event import AgentStarted, Durable, LettersTaken, Record, Rendered, TurnEnded
 from teamwright.core.data.message import user
 from teamwright.core.ids import AgentId, SessionId
+from teamwright.runtime.past.replay import Past, read_all
 from teamwright.runtime.port import END, Live, SessionPort
-from teamwright.runtime.replay import Past, read_all
 from teamwright.store.files.paths import Home
 from teamwright.store.files.transcripts import Transcript
 from teamwright.surfaces.terminal.follow import NEWEST, EventFollower

@@ -66,7 +66,7 @@ def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], No
     return call
 
 
-class Gate:
+class WordGate:
     """One for each try: a shell of an earlier one that nobody could end finds its own gate shut for ever."""
 
     def __init__(self, entry: int, opener: int) -> None:
@@ -89,10 +89,10 @@ class Gate:
 
 
 @contextmanager
-def _open_gate() -> Generator[Gate]:
+def _open_gate() -> Generator[WordGate]:
     entry, opener = os.pipe()
     try:
-        yield Gate(entry, opener)
+        yield WordGate(entry, opener)
     finally:
         os.close(entry)
         os.close(opener)
@@ -101,7 +101,7 @@ def _open_gate() -> Generator[Gate]:
 class _HeldBack:
     """What is said before the gate is bubblewrap's: it is only of interest if there is no other try."""
 
-    def __init__(self, capture: Capture, gate: Gate) -> None:
+    def __init__(self, capture: Capture, gate: WordGate) -> None:
         self._capture, self._gate = capture, gate
         self._early, self._passed = bytearray(), False
 

@@ -28,7 +28,7 @@ from teamwright.store.engine.shared_transcripts import SharedTranscripts
 from teamwright.store.engine.tables import read_cursor
 from teamwright.store.engine.wire.address import Address
 from teamwright.store.engine.wire.lines import Lines, Place
-from teamwright.store.engine.wire.live import Live
+from teamwright.store.engine.wire.live import LiveWords
 from teamwright.store.engine.wire.nats import NatsLog, open_log
 from teamwright.store.engine.wire.objects import NatsObjects, get_bytes, put_bytes
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
@@ -67,7 +67,7 @@ class Space:
         self.address, self.home, self.objects, self.replica = log.address, home, objects, replica
         self.lines = Lines(log, objects, name, home.run, Holders(replica))
         self.transcripts = SharedTranscripts(self.lines, replica.process)
-        self.live = Live(log.connection)
+        self.live = LiveWords(log.connection)
         self._log = log
         self._ready, self._ending = anyio.Event(), anyio.Event()
         self._task: asyncio.Task[None] | None = None

@@ -8,16 +8,42 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from teamwright.core.data.event import Line, Record, Rewound
+from teamwright.core.data.message import Usage
+from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.osfiles.private import fault
 from teamwright.store.files.transcripts import decode_line
 
+Value = TypeVar("Value")
+
 _HEAD = re.compile(rb'\{"at":(\d{1,18}),"event":\{"type":"(\w{1,40})"')
 _REWOUND = str(Rewound.__struct_config__.tag)
 _names: dict[bytes, str] = {}  # of kinds: one string each, however many lines there are
+
+
+class ReplyModel(Struct, frozen=True):
+    model: str = ""
+
+
+class ReplyCost(Struct, frozen=True):
+    """A reply without its words and calls."""
+
+    message: ReplyModel
+    usage: Usage
+    ms: int = 0
+
+
+class _ReplyLine(Struct):
+    event: ReplyCost
+
+
+_replies = msgspec.json.Decoder(_ReplyLine)
 
 
 class Lines:
@@ -105,3 +131,14 @@ class Lines:
         agent = AgentId(self.path.stem)
         for n, line in self.read(numbers):
             yield Record(agent, n, line.at, line.event)
+
+    def reply(self, n: int, data: bytes) -> ReplyCost:
+        """What a line that holds a reply cost; its words are not decoded."""
+        return self.decode(n, data, _replies).event
+
+    def decode(self, n: int, data: bytes, decoder: msgspec.json.Decoder[Value]) -> Value:
+        """As much of a line as a reader wants."""
+        try:
+            return decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.path}, line {n} cannot be read: {error}.") from None

@@ -15,6 +15,7 @@ from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.host.ipc.unix_stream import UnixStream
+from teamwright.runtime.past.replay import PageReader, Past, read_all
 from teamwright.runtime.port import (
     END,
     Crew,
@@ -26,7 +27,6 @@ from teamwright.runtime.port import (
     SessionStatus,
     StandingRule,
 )
-from teamwright.runtime.replay import PageReader, Past, read_all
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.port import app_protocol as speech
 from teamwright.surfaces.port.app_protocol import ControlBody, Heard, Welcome

@@ -6,7 +6,7 @@ from teamwright.core.data.content.patch import count_lines, patch_of
 from teamwright.core.data.event import Event, Replied, ToolEnded
 from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId
-from teamwright.runtime.skim import Skimmed
+from teamwright.runtime.past.skim import Skimmed
 
 
 class Totals(Struct):

@@ -32,7 +32,7 @@ from teamwright.core.data.message import BlockStarted, PromptRead, Usage
 from teamwright.core.data.tasks import Task
 from teamwright.core.ids import AgentId, JobId, LetterId
 from teamwright.core.permissions.consent import Question
-from teamwright.runtime.skim import Skimmed
+from teamwright.runtime.past.skim import Skimmed
 from teamwright.surfaces.view.letters import job_end
 from teamwright.surfaces.view.shapes import (
     AgentView,

@@ -11,7 +11,7 @@ from teamwright.store.engine.wire.connection import AWAY, Connection
 _LISTEN = 1.0  # seconds
 
 
-class Live:
+class LiveWords:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -7,8 +7,6 @@ it; of earlier ones it is enough to know what they used. Blocks: call it in a th
 from bisect import bisect_right
 from pathlib import Path
 
-import msgspec
-
 from teamwright.core.data.event import (
     AgentEnded,
     AgentStarted,
@@ -30,24 +28,6 @@ _REPLIED = Replied.__struct_config__.tag
 MOST_ITEMS = 50  # of each conversation in memory: what is shown of it is read elsewhere
 
 Used = dict[str, Usage]  # by model
-
-
-class _Said(msgspec.Struct):
-    model: str = ""
-
-
-class _Reply(msgspec.Struct):
-    """A reply without its words and calls."""
-
-    message: _Said
-    usage: Usage
-
-
-class _ReplyLine(msgspec.Struct):
-    event: _Reply
-
-
-_replies = msgspec.json.Decoder(_ReplyLine)
 
 
 class Brief:
@@ -76,7 +56,7 @@ class Brief:
         self._lasting += [n for n in numbers if self.lines.kinds[n - 1] in _LASTING]
         replies = [n for n in numbers if self.lines.kinds[n - 1] == _REPLIED]
         for n, data in self.lines.raw(replies):
-            reply = _replies.decode(data).event
+            reply = self.lines.reply(n, data)
             used = self._used[-1].copy()
             used[reply.message.model] = used.get(reply.message.model, Usage()) + reply.usage
             self._replies.append(n)

@@ -8,7 +8,6 @@ from msgspec import Struct
 from teamwright.core.data.content.patch import count_lines, patch_of
 from teamwright.core.data.event import Rendered, Replied, ToolEnded
 from teamwright.core.data.message import Usage
-from teamwright.core.errors import StoreError
 from teamwright.store.files.lines import Lines
 
 _RENDERED = Rendered.__struct_config__.tag
@@ -22,20 +21,6 @@ class Skimmed(Struct, frozen=True):
     api_ms: int
     added: int  # lines of files
     removed: int
-
-
-class _Said(Struct):
-    model: str = ""
-
-
-class _Reply(Struct):
-    message: _Said
-    usage: Usage
-    ms: int = 0
-
-
-class _ReplyLine(Struct):
-    event: _Reply
 
 
 class _End(Struct):
@@ -55,7 +40,6 @@ class _PromptLine(Struct):
     event: _Prompt
 
 
-_replies = msgspec.json.Decoder(_ReplyLine)
 _ends = msgspec.json.Decoder(_EndLine)
 _prompts = msgspec.json.Decoder(_PromptLine)
 
@@ -67,17 +51,14 @@ def skim(lines: Lines, before: int) -> Skimmed:
     wanted = [n for n in range(1, before) if lines.kinds[n - 1] in (_REPLIED, _ENDED, _RENDERED)]
     for n, data in lines.raw(wanted):
         kind = lines.kinds[n - 1]
-        try:
-            if kind == _REPLIED:
-                reply = _replies.decode(data).event
-                name = reply.message.model or model
-                used[name] = used.get(name, Usage()) + reply.usage
-                api_ms += reply.ms
-            elif kind == _RENDERED:
-                model = _prompts.decode(data).event.model
-            elif _PATCH in data and not (end := _ends.decode(data).event).is_error:
-                more, less = count_lines(patch_of(end.data))
-                added, removed = added + more, removed + less
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise StoreError(f"{lines.path}, line {n} cannot be read: {error}.") from None
+        if kind == _REPLIED:
+            reply = lines.reply(n, data)
+            name = reply.message.model or model
+            used[name] = used.get(name, Usage()) + reply.usage
+            api_ms += reply.ms
+        elif kind == _RENDERED:
+            model = lines.decode(n, data, _prompts).event.model
+        elif _PATCH in data and not (end := lines.decode(n, data, _ends).event).is_error:
+            more, less = count_lines(patch_of(end.data))
+            added, removed = added + more, removed + less
     return Skimmed(used, api_ms, added, removed)

@@ -14,8 +14,8 @@ from msgspec import Struct
 from teamwright.core.data.event import LettersTaken, Record, Rendered, Replied, Rewound
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
+from teamwright.runtime.past.skim import Skimmed, skim
 from teamwright.runtime.port import END
-from teamwright.runtime.skim import Skimmed, skim
 from teamwright.store.files import transcripts
 from teamwright.store.files.lines import Lines
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
