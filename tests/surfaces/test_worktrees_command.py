@@ -100,7 +100,7 @@ def test_wrong_calls_are_told(program: Program, repo: Path, args: list[str]) -> 
 def test_outside_of_a_repository(program: Program) -> None:
     for args in (["show", "x"], ["merge", "x"], []):
         ran = program.run("worktrees", *args)
-        assert ran.rc == 2 and "not in a working tree" in ran.err
+        assert ran.rc == 2 and "not in a git working tree" in ran.err
 
 
 @pytest.mark.spec("W8")
