@@ -160,7 +160,7 @@ async def test_a_repository_without_a_commit_or_none_at_all(tmp_path: Path):
     git(tmp_path, "init", "-q", "fresh")
     with pytest.raises(ToolError, match="first commit"):
         await make(tmp_path / "fresh", "x")
-    with pytest.raises(ToolError, match="not in a working tree"):
+    with pytest.raises(ToolError, match="not in a git working tree"):
         await make(tmp_path, "x")
 
 

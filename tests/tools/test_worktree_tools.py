@@ -145,7 +145,7 @@ async def test_where_there_is_no_repository_to_branch_from(walker: Walker, state
     if state != "none":
         git(walker.project, "init", "-q", *(["--bare"] if state == "bare" else []))
     walk = await play(walker, enter("work"), WHERE)
-    words = {"none": "not in a working tree", "bare": "bare repository", "empty": "Make a first commit"}[state]
+    words = {"none": "not in a git working tree", "bare": "bare repository", "empty": "Make a first commit"}[state]
     assert walk.results[0][1] and words in walk.results[0][0]
     assert walk.results[1][0].strip() == str(walker.project)
 
