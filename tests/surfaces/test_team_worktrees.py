@@ -42,7 +42,8 @@ def test_that_of_a_parked_teammate_is_in_use_and_never_cleaned(program: Program,
     assert [row["state"] for row in rows] == ["in_use", "in_use"]
     table = program.run("worktrees").out
     assert "kept for ada@crew (not running)" in table and "kept for bob@crew (not running)" in table
-    assert "nothing to clean up" in program.run("worktrees", "clean").out
+    cleaned = program.run("worktrees", "clean").out
+    assert "nothing to clean up" in cleaned and "`teamwright teams delete crew` ends the team" in cleaned
     refused = program.run("worktrees", "clean", rows[0]["name"])
     assert refused.rc == 2 and "@crew" in refused.err and "`teamwright teams delete crew`" in refused.err
     assert "not running" in program.run("worktrees", "show", rows[0]["name"]).out

@@ -1,7 +1,7 @@
 """`teamwright worktrees`: lists the worktrees of agents with their changes, merges them and removes them."""
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -154,7 +154,11 @@ def _way_out(member: Member, houses: Houses) -> str:
     """How a teammate's worktree becomes free."""
     if member.team in houses.led:
         return f"ask the lead of {member.team} to shut {member.name} down"
-    return f"its lead is gone, so `teamwright teams delete {member.team}` ends the team"
+    return f"the lead of {member.team} is gone, so `teamwright teams delete {member.team}` ends the team"
+
+
+def _ways_out(members: Iterable[Member], houses: Houses) -> list[str]:
+    return list(dict.fromkeys(_way_out(member, houses) for member in members))
 
 
 def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
@@ -195,14 +199,15 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
     if as_json:
         print_json(done)
     elif not chosen:
-        _say("nothing to clean up")
+        ways = "".join(f"; {way}" for way in _ways_out(houses.members.values(), houses))
+        _say("nothing to clean up" + (f": teammates keep their worktrees until they shut down{ways}" if ways else ""))
     return 0
 
 
 def _in_use(used: list[FoundTree], houses: Houses) -> UsageError:
     notes = "".join(f"; {e.worktree.name} {e.note}" for e in used if e.note)
     members = [houses.members[e.worktree.path] for e in used if e.worktree.path in houses.members]
-    ways = "".join(f"; {way}" for way in dict.fromkeys(_way_out(member, houses) for member in members))
+    ways = "".join(f"; {way}" for way in _ways_out(members, houses))
     return UsageError(f"in use, so nothing was removed: {', '.join(e.worktree.name for e in used)}{notes}{ways}")
 
 

@@ -60,9 +60,7 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument("--read-only", action="store_true", help="with link: it can look, and do nothing")
     parser.add_argument("--session", metavar="ID", help="open the page at this session; with link: show it alone")
-    parser.add_argument(
-        "--hours", type=float, metavar="N", help="with link: valid for N hours (default: 24 if read-only)"
-    )
+    parser.add_argument("--hours", type=float, metavar="N", help="with link: valid for N hours (read-only: 24)")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDR", help="default 127.0.0.1; any other but loopback needs --remote"
     )
@@ -73,11 +71,7 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--key", metavar="FILE", help="its private key")
     parser.add_argument("--plain-http", action="store_true", help="without TLS: others on the network can read it")
     parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="another name under which it is reached, for a tunnel",
+        "--allow-host", action="append", default=[], metavar="NAME", help="another name that leads here, for a tunnel"
     )
 
 
