@@ -63,6 +63,11 @@ class Server:
             self._process.wait(10)
             self._process = None
 
+    def pause(self, *, over: bool = False) -> None:
+        """What is sent to it meanwhile waits in its socket."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT if over else signal.SIGSTOP)
+
     def last(self, seconds: float) -> None:
         """So long is an outage: that is what others have to bear."""
         end = time.monotonic() + seconds

@@ -177,6 +177,29 @@ async def test_that_a_call_has_begun_is_in_the_engine_before_its_effects(tmp_pat
         transcript.close()
 
 
+@pytest.mark.spec("Z8", "Z10")
+async def test_a_sync_that_is_given_up_half_way_is_no_rival(tmp_path: Path) -> None:
+    """Whoever interrupts a turn cancels it: the engine may have the lines all the same, and takes what follows."""
+    files, server = SessionFiles(tmp_path / "a" / f"{S}.jsonl"), Server(tmp_path)
+    try:
+        async with open_lines(tmp_path, server.new_space()) as lines:
+            transcript = SharedTranscripts(lines, A).create(files.transcript)
+            transcript.append(AgentStarted(S, "/", "1"), 1)
+            await transcript.sync()
+            server.pause()
+            transcript.append(Reminded(user("one")), 2)
+            with anyio.move_on_after(0.5):
+                await transcript.sync()
+            server.pause(over=True)
+            transcript.append(Reminded(user("two")), 3)
+            await transcript.sync()
+            assert (await lines.pull(MAIN, tmp_path / "copy")).lines == 3
+            assert (tmp_path / "copy").read_bytes() == files.transcript.read_bytes()
+            transcript.close()
+    finally:
+        server.kill()
+
+
 async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: Address) -> None:
     files = SessionFiles(tmp_path / "a" / f"{S}.jsonl")
     async with open_lines(tmp_path, space) as lines, anyio.create_task_group() as group:

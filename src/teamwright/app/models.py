@@ -1,4 +1,4 @@
-"""Which models a session uses, by which names, and what opens them."""
+"""Models that a session uses: their names, and the providers that serve them."""
 
 from collections.abc import Mapping, Sequence
 

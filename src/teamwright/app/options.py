@@ -1,4 +1,4 @@
-"""Everything that a surface decides about a session."""
+"""Options of a session: everything that a surface decides about it."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence

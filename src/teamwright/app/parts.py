@@ -1,4 +1,4 @@
-"""Parts of the services that take much to be made of."""
+"""Builds those parts of the services that are put together from many others."""
 
 from functools import partial
 from typing import TYPE_CHECKING

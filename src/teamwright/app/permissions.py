@@ -1,4 +1,4 @@
-"""What each agent of a session is judged by, and the gate that asks before it acts."""
+"""Rules and facts by which each agent of a session is judged, and the gate that asks before it acts."""
 
 from functools import cached_property
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What keeps the files of a session before they are changed, and brings them back."""
+"""Builds the keeper of a session's files, and the rewinding that brings them back."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a process stands on before its services: the setup, which a person can get wrong, and the store."""
+"""Setup of a process, with all that a person can get wrong, and its store: what its services stand on."""
 
 import re
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""How agents search the web: with the engine or the provider that the person's settings name, or not at all."""
+"""Web search of agents: by the engine or the provider that the person's settings name, or not at all."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Where a session stands: directories, settings, trust and rules."""
+"""Workspace of a session: its directories, settings, trust and rules."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

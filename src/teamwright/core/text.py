@@ -1,4 +1,4 @@
-"""Outside text made safe: for an element of ours, an attribute, a line; counted nouns; the word that was meant."""
+"""Makes text from outside safe for an element of ours, an attribute or a line; counts nouns; guesses the word meant."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which server of one's own answers here, and the context size that it gives a model, as far as it says so."""
+"""Finds out which local server answers here, and the context size that it gives a model, if it says so."""
 
 import re
 from collections.abc import Awaitable, Callable

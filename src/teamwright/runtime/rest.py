@@ -1,4 +1,4 @@
-"""When a session has nothing left to do."""
+"""Tells when a session has nothing left to do."""
 
 from typing import TYPE_CHECKING
 

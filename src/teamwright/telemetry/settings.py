@@ -1,4 +1,4 @@
-"""What a person asked for: which signals, where to, and which content may be in them."""
+"""Settings of telemetry: which signals, where to, and which content may be in them."""
 
 from collections.abc import Mapping
 from typing import Literal

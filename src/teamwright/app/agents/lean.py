@@ -1,4 +1,4 @@
-"""Whether a session is lean: a short prompt and six tools, for a model whose window the rest would fill."""
+"""Decides whether a session is lean: a short prompt and six tools, for a model whose window the rest would fill."""
 
 from teamwright.app.setup import Setup
 from teamwright.core.errors import UsageError

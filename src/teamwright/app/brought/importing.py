@@ -1,4 +1,4 @@
-"""Sessions of another program become sessions of ours, once; the originals are only read."""
+"""Imports sessions of another program, each once; the originals are only read."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of a directory would be read if it were trusted, and what not: one table for whoever decides."""
+"""Table of what would be read of a directory if it were trusted, and what would not, for whoever decides."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain

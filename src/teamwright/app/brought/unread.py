@@ -1,4 +1,4 @@
-"""What a person brings and we do not use: told in one line when it is new; `teamwright doctor` lists all of it."""
+"""Setup that a person brings and we do not use: one line when it is new; `teamwright doctor` lists all of it."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Which MCP servers a session has, and the pool of their connections, made when there is one to connect to."""
+"""MCP servers of a session, and the pool of their connections, made when there is one to connect to."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial

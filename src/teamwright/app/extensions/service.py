@@ -1,4 +1,4 @@
-"""What people bring to a session: plugins, hooks, skills, memory, MCP servers. Each is imported where it is there."""
+"""Extensions of a session (plugins, hooks, skills, memory, MCP servers), each imported only if there is one."""
 
 import re
 from collections.abc import Mapping, Sequence

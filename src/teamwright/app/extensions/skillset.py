@@ -1,4 +1,4 @@
-"""Skills and commands of a session. Nothing of them is imported before somebody has written one."""
+"""Skills and commands of a session; nothing of them is imported before somebody has written one."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What an agent may do here without approval, in words: the end of every refusal."""
+"""Describes what an agent may do here without approval: the end of every refusal."""
 
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.rules import SHELL, Rules, names_tool

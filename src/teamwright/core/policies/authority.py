@@ -1,4 +1,4 @@
-"""What the processes of a team may ask of the store: a lead everything, a worker what its own agents do."""
+"""Rights of a team's processes in the store: a lead may change everything, a worker what its own agents do."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Whether a request over HTTP is meant for a server of ours on this machine: its host, and the page that sent it."""
+"""Checks whether an HTTP request is meant for a server of ours on this machine, by its host and origin."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal

@@ -1,4 +1,4 @@
-"""On which side of the fence a command runs, and who has to agree to that."""
+"""Decides on which side of the fence a command runs, and who has to agree to that."""
 
 from msgspec import Struct
 

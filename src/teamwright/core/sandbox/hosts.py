@@ -1,4 +1,4 @@
-"""Which hosts a program in the sandbox may reach: entries as people write them, names as programs ask for them."""
+"""Hosts that a program in the sandbox may reach: entries as people write them, names as programs ask for them."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A path of the settings that opens something."""
+"""Path in the settings that opens something to programs in the sandbox."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What one program may reach: one map from paths to access, in which the longest path that contains a name decides."""
+"""Policy of one program: a map from paths to access, in which the longest path that contains a name decides."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A branch on top of a commit, in a fresh worktree of its own: merged or rebased, never guessed."""
+"""Merges or rebases a branch onto a commit, in a fresh worktree of its own; a conflict is never guessed away."""
 
 import re
 import shutil

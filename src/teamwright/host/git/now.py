@@ -1,4 +1,4 @@
-"""What a repository looks like at this moment, in a line: read within half a second, or left out."""
+"""Sums up a repository as it is now in one line, within half a second or not at all."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a sign-in may lead: addresses come from the server, which may be a stranger."""
+"""Checks the addresses that a sign-in leads to: they come from the server, which may be a stranger."""
 
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit

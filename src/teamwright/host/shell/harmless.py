@@ -1,4 +1,4 @@
-"""Is a command harmless: does it only read, whatever its words come to, and which places?"""
+"""Tells whether a command is harmless: that it only reads, whatever its words come to, and which places."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

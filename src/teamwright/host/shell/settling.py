@@ -1,4 +1,4 @@
-"""What only a whole command line tells: what one command in it does may change what another one comes to."""
+"""Settles what only the whole command line tells: one command in it may change what another comes to."""
 
 from collections.abc import Iterable, Sequence
 

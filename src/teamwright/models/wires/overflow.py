@@ -1,4 +1,4 @@
-"""What to do about a prompt that does not fit although nothing was said before it: compacting would not help."""
+"""Words the refusal of a first prompt that does not fit the window: compacting would not help."""
 
 from teamwright.core.data.message import Request, Text
 from teamwright.core.errors import ModelError

@@ -1,4 +1,4 @@
-"""What the landing queue of a repository is run with: where to, how, and by which check."""
+"""Plan of a repository's landing queue: its target, its method and its check."""
 
 import os
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What the lines of a transcript add up to, without their words. Blocks: call it in a thread."""
+"""Adds up the lines of a transcript without reading their words. Blocks: call it in a thread."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the sandbox refused a program, as far as it can be known, told to the model and to programs."""
+"""Refusals of the sandbox to a program, as far as they can be known, told to the model and to programs."""
 
 import os.path
 import re

@@ -1,4 +1,4 @@
-"""How a call's program is run: in a box where the sandbox holds and the call was judged to run inside."""
+"""Runs a call's program: in a box where the sandbox holds and the call was judged to run inside."""
 
 import os
 from collections.abc import AsyncGenerator, Mapping

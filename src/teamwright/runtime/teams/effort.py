@@ -1,4 +1,4 @@
-"""What a member of a team does besides talking: work, and effects, without which its team soon falls silent."""
+"""Effort of team members besides talking: work and effects, without which their team soon falls silent."""
 
 from teamwright.core.data.event import Event, ToolEnded
 from teamwright.core.data.message import ToolCall

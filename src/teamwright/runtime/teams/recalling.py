@@ -1,4 +1,4 @@
-"""What an agent of a team must still know after its conversation was shortened."""
+"""Recalls what an agent of a team must still know after its conversation was shortened."""
 
 from teamwright.core.ids import AgentId
 from teamwright.runtime.teams.roster import Roster

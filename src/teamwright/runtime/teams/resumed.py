@@ -1,4 +1,4 @@
-"""What a lead is told when its session resumes with teammates."""
+"""Words to a lead whose session resumes with teammates."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

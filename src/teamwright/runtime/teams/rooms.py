@@ -1,4 +1,4 @@
-"""What teams need to know of the worker that runs a teammate: which agent it is, and where its files are."""
+"""Facts about the worker that runs a teammate, as teams need them: which agent it is, and where its files are."""
 
 from typing import Protocol
 

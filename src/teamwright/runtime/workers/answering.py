@@ -1,4 +1,4 @@
-"""In the lead's process: decides what workers ask, by the rules, the hooks and the person of this session."""
+"""Answers what workers ask, in the lead's process: by the rules, the hooks and the person of this session."""
 
 from collections.abc import Collection
 from functools import partial

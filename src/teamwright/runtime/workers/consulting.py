@@ -1,4 +1,4 @@
-"""On a worker: asks the lead's process what only that can decide, and waits for the answer."""
+"""Asks the lead's process, from a worker, what only the lead can decide, and waits for the answer."""
 
 import hashlib
 import os

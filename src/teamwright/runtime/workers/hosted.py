@@ -1,4 +1,4 @@
-"""One agent that a worker runs for a session of another machine: until it has ended, is lost, or is handed over."""
+"""Agent that a worker runs for a session of another machine, until it has ended, is lost, or is handed over."""
 
 import traceback
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""A worker's loop: begins with the agents that are given to it, stops those that are to stop, lets go of lost ones."""
+"""Loop of a worker: starts the agents given to it, stops those that are to stop, lets go of those it has lost."""
 
 import time
 from collections.abc import Awaitable, Callable

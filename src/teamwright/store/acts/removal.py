@@ -1,4 +1,4 @@
-"""Acts by which a session goes from an engine for good. Its rows go at once; what else it has is purged after that."""
+"""Acts that remove a session from an engine for good: its rows at once, everything else in a purge afterwards."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Columns for what keeps teams from going round: tasks that were given back, and wake-ups without any effect."""
+"""Columns that keep teams from going in circles: tasks that were given back, and wake-ups without any effect."""
 
 ROUNDS = (
     # JSON: agents to whom the task is not handed by itself. `assigner` is a name, empty after a claim. `credited`: its

@@ -1,4 +1,4 @@
-"""Answers between two members, with what each of both has read: letters may cross."""
+"""Columns for answers between two members: what each of them has read of the other, because letters may cross."""
 
 VOLLEYS = (
     # The lower number first. `heard_a`: `a` has read something of `b` and not answered it yet; `heard_b` likewise.

@@ -1,4 +1,4 @@
-"""What this machine has on its own disk of sessions that were removed from an engine."""
+"""Removes this machine's own copies of sessions that were removed from an engine."""
 
 import anyio.to_thread
 

@@ -1,4 +1,4 @@
-"""Whose lines count in a transcript: those of the identity whose process ran the agent, as the log says.
+"""Decides whose lines count in a transcript: those of the identity whose process ran the agent, by the log.
 
 The server lets each identity write under its own name alone, but about any agent. So readers look who wrote: lines of a
 worker that never ran the agent, or that has lost it to one whose lines are there already, are passed over.

@@ -1,4 +1,4 @@
-"""What this machine remembers of engines: which space it knew at which address. Needs no client of them."""
+"""Remembers which space this machine knew at which address of an engine, without a client."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""What is asked of an engine: an ordered, durable log, and files."""
+"""Port of an engine: an ordered, durable log, and files."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""This process as the others see it: it gives signs of life, and sets down as gone whoever gives none.
+"""Presence of this process among the others: it gives signs of life, and reports as gone whoever gives none.
 
 Whether somebody is gone is decided by the time stamps of the log alone, when the entry that says so is applied. Clocks
 of this machine only tell when it is worth asking.

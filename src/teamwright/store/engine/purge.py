@@ -1,4 +1,4 @@
-"""Takes what a removed session has besides rows out of the engine: its lines, and objects that nobody else names.
+"""Purges a removed session from the engine: its lines, and objects that nobody else names.
 
 Objects go first, then the lines that name them, then the note of what is left to do: it can be done again after a kill.
 """

@@ -1,4 +1,4 @@
-"""What a replica does when it and the log, or it and the others, do not agree."""
+"""Rebuilds a replica that disagrees with the other machines, and checks that the log is still the one it was."""
 
 import os
 from contextlib import aclosing

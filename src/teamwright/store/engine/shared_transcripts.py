@@ -91,6 +91,7 @@ class SharedTranscripts:
 
 class SharedTranscript(Transcript, eq=False):
     home: SharedTranscripts | None = None  # which made it
+    _flying: int = 0  # lines that were sent, and may be in the engine
 
     def __post_init__(self) -> None:
         self.started = self.sync  # that a call has begun must be known to whoever goes on after us
@@ -107,9 +108,14 @@ class SharedTranscript(Transcript, eq=False):
         if not self._unsynced:
             return
         async with self._syncing:
-            if self.home is not None and (rows := list(self._unsynced)):
+            left = len(self._unsynced)
+            while self.home is not None and left > 0:
+                # What was given up half-way is sent again as it was: by that the engine's copy is known to be ours.
+                self._flying = self._flying or left
+                rows = self._unsynced[: self._flying]
                 await self.home.send(self, rows)
                 del self._unsynced[: len(rows)]
+                left, self._flying = left - len(rows), 0
                 self._synced = self._size
 
     def check(self) -> None:

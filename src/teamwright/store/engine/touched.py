@@ -1,4 +1,4 @@
-"""Whom a change concerns: agents, teams and workers whose rows it touched.
+"""Notes whom a change concerns: agents, teams and workers whose rows it touched.
 
 Triggers of this connection alone note it while entries are applied. They change nothing that is stored, so it makes no
 difference to the rows whether a machine notes.

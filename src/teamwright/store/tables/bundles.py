@@ -1,4 +1,4 @@
-"""The code that a space has. Only a replica of an engine's log has this table."""
+"""Bundles of code that a space has; only a replica of an engine's log has this table."""
 
 from teamwright.core.data.code import Parcel
 from teamwright.store.acts.bundles import AddBundle

@@ -1,4 +1,4 @@
-"""What a name means for the landing queue: an entry of it, or a branch with its owner and task."""
+"""Resolves a name for the landing queue: to an entry of it, or to a branch with its owner and task."""
 
 from collections.abc import Sequence
 from pathlib import Path

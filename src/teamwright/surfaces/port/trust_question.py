@@ -1,4 +1,4 @@
-"""Whether a directory must be asked about before anything in it is obeyed, and how the answer is remembered."""
+"""Decides whether to ask about a directory before anything in it is obeyed, and remembers the answer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What sessions and their agents have used, added up for people and programs."""
+"""Adds up what sessions and their agents have used, for people and programs."""
 
 from collections.abc import Sequence
 

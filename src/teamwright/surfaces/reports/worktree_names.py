@@ -1,4 +1,4 @@
-"""Whose a worktree is, and which one is meant: by its name, branch, agent or a beginning of the name."""
+"""Owners of worktrees, and the one that is meant: by its name, branch, agent or a beginning of the name."""
 
 from collections.abc import Sequence
 

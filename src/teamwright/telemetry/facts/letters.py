@@ -1,4 +1,4 @@
-"""What the ids of letters tell: why a turn began, and which call or job a letter came from."""
+"""Reads the ids of letters: why a turn began, and which call or job a letter came from."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What telemetry tells: facts that the fold makes of records, before any signal gives them its names.
+"""Facts that telemetry tells: the fold makes them of records, before any signal gives them its names.
 
 Times are milliseconds since 1970, as in the log.
 """

@@ -1,4 +1,4 @@
-"""What is open of one agent while its log is folded: its run, its calls, the request that is out."""
+"""Unfinished parts of one agent while its log is folded: its run, its calls, the request that is out."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""Does the collector answer? A connection to where each signal goes; nothing is sent."""
+"""Probes whether the collector answers: connects to where each signal goes, and sends nothing."""
 
 import socket
 from collections.abc import Iterator

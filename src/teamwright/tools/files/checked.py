@@ -1,4 +1,4 @@
-"""A tool that changes a file, and after it what a language server finds newly wrong there."""
+"""Wraps a tool that changes a file: adds what a language server finds newly wrong there."""
 
 from collections.abc import Mapping
 from pathlib import Path

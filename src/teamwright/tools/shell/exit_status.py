@@ -1,4 +1,4 @@
-"""What exit code 1 means where it is an answer and no failure: a search without matches, files that differ."""
+"""Meanings of exit status 1 where it is an answer and no failure: a search without matches, files that differ."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a model is told about the sandbox in which its commands run."""
+"""Words for a model about the sandbox in which its commands run."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a language server says about a file, and which of it is new after a change."""
+"""Diagnostics that a language server reports about a file, and which of them are new after a change."""
 
 from collections import Counter
 from collections.abc import Sequence

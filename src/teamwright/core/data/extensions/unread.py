@@ -1,4 +1,4 @@
-"""What people bring and we do not use: one line at a start, everything in `teamwright doctor`."""
+"""Setup that people bring and we do not use: one line at a start, everything in `teamwright doctor`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal

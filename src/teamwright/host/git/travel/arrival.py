@@ -1,4 +1,4 @@
-"""An agent's work arrives in the lead's repository: as branches. HEAD, index and files there are not touched."""
+"""Takes an agent's work into the lead's repository, as branches; HEAD, index and files are not touched."""
 
 import time
 from collections.abc import Mapping

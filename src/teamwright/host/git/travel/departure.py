@@ -1,4 +1,4 @@
-"""Code leaves the lead's machine: the commit that is HEAD there, and what the engine lacks of its history."""
+"""Sends code from the lead's machine: the commit at HEAD, and as much of its history as the engine lacks."""
 
 import hashlib
 from collections.abc import Sequence

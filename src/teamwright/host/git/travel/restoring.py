@@ -1,4 +1,4 @@
-"""A tree that was saved on another machine, made again here."""
+"""Restores a tree that was saved on another machine."""
 
 from collections.abc import Sequence
 from pathlib import Path

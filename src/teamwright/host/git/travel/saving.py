@@ -1,4 +1,4 @@
-"""A tree as it lies there, as a commit: changed, new and deleted files, without a change of HEAD, index or files."""
+"""Saves a tree as a commit: changed, new and deleted files, without touching HEAD, index or files."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A git remote that lead and workers both reach: its address as it may travel, and how a worker fetches from it.
+"""Git remote that lead and workers both reach: its address as it may travel, and how a worker fetches from it.
 
 No credentials travel. A worker uses its own, and so fetches only from where its own person allows.
 """

@@ -1,4 +1,4 @@
-"""Programs of awk: do they only compute and print?"""
+"""Tells whether a program of awk only computes and prints."""
 
 import re
 from collections.abc import Sequence

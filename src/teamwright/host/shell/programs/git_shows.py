@@ -1,4 +1,4 @@
-"""What a git command that reads can show: of files as they are tracked, of the history, or of the disk itself."""
+"""Tells what a git command that reads can show: tracked files, the history, or the disk itself."""
 
 import os.path
 import re

@@ -1,4 +1,4 @@
-"""What a team leaves open when its session comes to its end without a person, and who is told of it."""
+"""Work that a team leaves open when its session ends without a person, and who is told of it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Who a process is to an engine, where that is not a password: a seed of an nkey, or a JWT with its seed, in a file."""
+"""Credentials of a process at an engine in place of a password: an nkey's seed, or a JWT with its seed, in a file."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What an agent says at this moment, for whoever watches: plain messages, which may be lost and are never stored."""
+"""Words of an agent as they come, for whoever watches: plain messages, which may be lost and are never stored."""
 
 import contextlib
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""`teamwright sessions delete ID --engine URL`: a session goes from an engine, with all that only it has there."""
+"""`teamwright sessions delete ID --engine URL`: removes a session from an engine, with all that only it has there."""
 
 import os
 import sys

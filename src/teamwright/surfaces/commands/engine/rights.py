@@ -1,4 +1,4 @@
-"""Who may do what in a space, as the server's own permissions by subject say."""
+"""Rights of each identity in a space, as the server's own permissions by subject."""
 
 from collections.abc import Mapping
 from typing import Literal

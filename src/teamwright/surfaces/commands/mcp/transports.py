@@ -1,4 +1,4 @@
-"""How clients reach `teamwright mcp serve`: by the pipes of the client that started it, or at an address."""
+"""Transports of `teamwright mcp serve`: the pipes of the client that started it, or an address."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""What has changed in a work tree, as a page over the conversation."""
+"""Page over the conversation that shows what has changed in a work tree."""
 
 import re
 from collections.abc import Sequence

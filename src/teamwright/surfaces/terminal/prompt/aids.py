@@ -1,4 +1,4 @@
-"""What helps with typing: earlier prompts of all projects, the person's editor, pictures of the clipboard."""
+"""Aids for typing: earlier prompts of all projects, the person's editor, pictures of the clipboard."""
 
 import hashlib
 from collections.abc import Awaitable, Callable

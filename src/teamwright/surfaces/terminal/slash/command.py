@@ -1,4 +1,4 @@
-"""What a slash command is: what it does to the session or the screen, and what it may ask of the app."""
+"""Shape of a slash command: what it does to the session or the screen, and what it may ask of the app."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager

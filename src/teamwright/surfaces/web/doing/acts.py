@@ -1,4 +1,4 @@
-"""What POST does: ops of the same names at a session's door, and what the hub does by itself."""
+"""Acts behind POST: ops of the same names at a session's door, and what the hub does by itself."""
 
 from collections.abc import Awaitable
 from pathlib import Path

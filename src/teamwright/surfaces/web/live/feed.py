@@ -1,4 +1,4 @@
-"""What changed in one conversation since the last look, as patches of its items."""
+"""Feed of one conversation: what changed in it since the last look, as patches of its items."""
 
 from pathlib import Path
 from typing import Any

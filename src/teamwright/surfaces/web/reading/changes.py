@@ -1,4 +1,4 @@
-"""What the worktrees of agents would change: listed, compared, tried out and merged, as the command does it."""
+"""Changes in the worktrees of agents: listed, compared, tried out and merged, as the command does it."""
 
 import re
 from pathlib import Path

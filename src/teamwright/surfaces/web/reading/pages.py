@@ -1,4 +1,4 @@
-"""What GET tells: sessions, conversations, tasks, mail, changes, cost and the past."""
+"""Pages behind GET: sessions, conversations, tasks, mail, changes, cost and the past."""
 
 import re
 from pathlib import Path

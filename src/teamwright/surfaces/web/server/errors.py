@@ -1,4 +1,4 @@
-"""What a request comes to where it cannot be done: a status and a sentence."""
+"""Refusals of requests: a status and a sentence."""
 
 
 class Refused(Exception):

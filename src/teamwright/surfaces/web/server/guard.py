@@ -1,4 +1,4 @@
-"""Who may speak to the hub: host, origin, limits and the headers of every answer. Pure."""
+"""Guard of the hub: host, origin, limits and the headers of every answer. Pure."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping

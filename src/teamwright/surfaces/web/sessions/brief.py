@@ -1,4 +1,4 @@
-"""What agents do and have used at some line of their transcripts, without folding all that was before.
+"""Sums up what agents do and have used at some line of their transcripts, without folding all that was before.
 
 All calls of a reply end before the next reply. So what an agent does follows from its last reply and the lines after
 it; of earlier ones it is enough to know what they used. Blocks: call it in a thread.

@@ -1,4 +1,4 @@
-"""Which sessions live: the kernel knows who holds a session's lock. Nothing is locked for the question."""
+"""Finds out which sessions live: the kernel knows who holds a session's lock. Nothing is locked for the question."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What the hub reads from `state.db`: tasks, mail, costs and the landing queue of a session."""
+"""Reads for the hub from `state.db`: tasks, mail, costs and the landing queue of a session."""
 
 from pathlib import Path
 from typing import Any
