@@ -292,6 +292,7 @@ def test_every_event_and_every_argument_is_documented() -> None:
     names = [*(kind.__name__ for kind in typing.get_args(Event)), *SessionOptions.__annotations__]
     assert [name for name in names if f"`{name}`" not in page] == []
     fields = {kind.__name__: set(kind.__struct_fields__) for kind in typing.get_args(Event)}
-    for line in page.split("| event | fields |")[1].splitlines()[2:]:
+    table = page.split("| event | fields |")[1].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
         names, told = (re.findall(r"`(\w+)`", cell) for cell in line.split("|")[1:3])
         assert set(told) <= set().union(*(fields[name] for name in names)), line

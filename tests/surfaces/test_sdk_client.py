@@ -190,7 +190,7 @@ async def test_an_answer_as_data(options: Any) -> None:
 
 async def test_text_as_it_comes_and_a_limit_of_turns(options: Any) -> None:
     script = [use("Bash", command="echo 1"), use("Bash", command="echo 2"), "never"]
-    with pytest.raises(Exception, match="turns"):  # the package raises after an error's result
+    with pytest.raises(Exception, match="limit of 1 turn"):  # the package raises after an error's result
         await asked(options(script, max_turns=1))
     messages = await asked(options(["word by word"], include_partial_messages=True))
     parts = [m.event for m in messages if isinstance(m, sdk.StreamEvent)]

@@ -35,7 +35,6 @@ from teamwright.core.data.extensions.hook import Fired
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
-from teamwright.runtime.permissions.judgement import for_the_person
 from teamwright.surfaces.headless import lines
 from teamwright.surfaces.stdout import Sink
 from teamwright.surfaces.view.sentences import retry_words
@@ -145,6 +144,8 @@ class Printer(Struct, eq=False):
     def _denied(self, event: Denied) -> None:
         self._denials.append(event)
         if self.format != "stream-json":  # nobody would see it otherwise
+            from teamwright.runtime.permissions.judgement import for_the_person  # noqa: PLC0415  # after a judgement
+
             sys.stderr.write(f"teamwright: {visible(for_the_person(event.reason))}\n")
 
     def _note_data(self, agent: AgentId, event: ToolEnded) -> None:
