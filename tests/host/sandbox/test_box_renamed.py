@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -101,3 +101,12 @@ def test_a_socket_in_what_is_shown_of_a_hidden_place(namespaced: House) -> None:
     with answering(f"{inner}/s"):
         told = house.one(f"ls {inner}; {CONNECT} {inner}/s", rules={"allow_read": [str(inner)]})
     assert told.text.startswith("s\n") and told.status and "refused" in told.text, told
+
+
+@pytest.mark.spec("V10")
+def test_the_last_of_many_sockets_is_masked_too(namespaced: House) -> None:
+    with ExitStack() as stack:
+        for number in range(300):
+            stack.enter_context(answering(f"{namespaced.neighbour}/s{number:03}"))
+        told = namespaced.one(f"{CONNECT} {namespaced.neighbour}/s299")
+    assert told.status and "refused" in told.text, told
