@@ -30,8 +30,8 @@ def caught_at(house: House, moment: str, order: Order) -> Box:
     return Box(replace(box.fence, bwrap=str(stand_in)), box.policy)
 
 
-def play(house: House, moment: str, script: str, **more: str) -> Told:
-    order = Order("bwrap", str(house.base), ())
+def play(house: House, moment: str, script: str, order: Order | None = None, **more: str) -> Told:
+    order = order or Order("bwrap", str(house.base), ())
     capture = Capture()
 
     async def run() -> int | None:
@@ -106,7 +106,7 @@ def test_odd_names_are_known_again(namespaced: House) -> None:
 
 def _checked(policy: Policy, bind: list[str]) -> bool:
     text = check_text(policy, Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
-    argv = [bwrap_program(), "--dev-bind", "/", "/", "--bind", *bind, "--", "bash", "-c", f"{text} echo fine"]
+    argv = [bwrap_program(), "--dev-bind", "/", "/", "--ro-bind", *bind, "--", "bash", "-c", f"{text} echo fine"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     return done.stdout == "fine\n"
 
@@ -120,3 +120,69 @@ def test_the_shell_that_checks_is_none_that_programs_can_write(namespaced: House
         house.write(place, "#!/bin/sh\necho mine\n").chmod(0o755)
     told = play(house, ":", "echo fine", PATH=f"{house.project}/bin:/usr/bin:/bin")
     assert told.text == "fine\n", told
+
+
+@pytest.mark.spec("V4")
+@pytest.mark.parametrize("victim", [".claude", ".git/hooks", "sub", "."])
+def test_a_mount_on_top_of_another_is_noticed(namespaced: House, victim: str) -> None:
+    """A place that programs may write, bound over one that they may not: what belongs there is there, too, below it."""
+    house = namespaced
+    house.repository()
+    (house.project / "sub/.git").mkdir(parents=True)
+    house.write("p/.claude/settings.json", "{}")
+    moment = f"cd {house.project}; mv sub/.git aside; ln -s ../{victim} sub/.git"
+    told = play(house, moment, "echo planted > .claude/settings.json; echo planted > .git/hooks/pre-commit")
+    assert told.status == 126 and "Nothing was run" in told.text, told
+    assert (house.project / ".claude/settings.json").read_text() == "{}"
+    assert not (house.project / ".git/hooks/pre-commit").exists()
+
+
+@pytest.mark.spec("V6")
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_is_hidden_in_a_root_is_hidden_by_its_own_name(namespaced: House, kind: str) -> None:
+    house = namespaced
+    house.write("p/sub/secret" if kind == "file" else "p/sub/secret/key", "canary-denied\n")
+    order = Order("bwrap", str(house.base), (), rules={"deny_read": [f"{house.base}/p/sub/secret"]})
+    moment = f"cd {house.project}; cp -r sub ../n/; mv sub aside; ln -s ../n/sub sub"
+    told = play(house, moment, "grep -r canary aside", order=order)
+    assert told.status == 126 and "canary" not in told.text, told
+    assert "canary" not in play(house, ":", "echo fine; grep -r canary sub", order=order).text
+
+
+@pytest.mark.spec("V6")
+@pytest.mark.parametrize("name", ["BASH_ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_FUNC_read%%", "PATH"])
+def test_nothing_of_a_root_runs_before_the_check(namespaced: House, name: str) -> None:
+    """A project's settings may name variables by which a shell starts with code of that project."""
+    house = namespaced
+    house.write("p/.claude/settings.json", "{}")
+    mine = house.write("p/bin/mine", "echo before the check\n")
+    house.write("p/bin/bash", "#!/bin/sh\necho before the check\n").chmod(0o755)
+    values = {"LD_LIBRARY_PATH": f"{house.project}/bin", "BASH_FUNC_read%%": "() { echo before the check; }"}
+    value = values.get(name, f"{house.project}/bin" if name == "PATH" else str(mine))
+    if name == "LD_LIBRARY_PATH":
+        house.write("p/bin/libc.so.6", "not a library")
+    moment = f"cd {house.project}; mv .claude aside; ln -s ../h/.ssh .claude"
+    told = play(house, moment, "true", **{name: value})
+    assert told.status == 126 and "before the check" not in told.text and "Nothing was run" in told.text, told
+
+
+@pytest.mark.spec("V21")
+def test_variables_that_change_a_start_are_there_afterwards(namespaced: House) -> None:
+    house = namespaced
+    mine = house.write("p/mine", "echo sourced\n")
+    env = {"BASH_ENV": str(mine), "LD_LIBRARY_PATH": "/x y", "ENV": "e"}
+    told = play(house, ":", 'echo "$LD_LIBRARY_PATH"; env | grep -c "^_box"; bash -c :; echo $ENV', **env)
+    assert told.text == "sourced\n/x y\n0\nsourced\ne\n", told
+
+
+@pytest.mark.spec("V2", "V18")
+def test_a_hook_whose_box_cannot_be_made_has_not_answered(namespaced: House) -> None:
+    """The status would be bubblewrap's, and a guard that was never asked would count as one without an objection."""
+    house = namespaced
+    box = caught_at(house, "echo no luck >&2; exit 1", Order("bwrap", str(house.base), ()))
+
+    async def run() -> tuple[int | None, str]:
+        ended = await run_hook("exit 0", b"", cwd=house.project, env=ENV, limit=20, box=box)
+        return ended.status, ended.fault
+
+    assert anyio.run(run) == (None, "its sandbox could not be made: no luck")

@@ -2,16 +2,19 @@
 
 import contextlib
 import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Generator
 from itertools import count
+from pathlib import Path
 from types import FrameType
 
 import anyio
 import anyio.to_thread
 import pytest
+from box_kit import AS_NOBODY, miss, why_not
 from net_kit import PATIENCE, drain, running
 
 from teamwright.core.sandbox.hosts import Hosts
@@ -216,3 +219,15 @@ def _hear(client: socket.socket, ended: threading.Event) -> None:
     with contextlib.suppress(OSError):
         while not ended.is_set() and client.recv(1 << 20):
             pass
+
+
+@pytest.mark.spec("V8")
+def test_a_machine_without_another_thread_does_not_end_the_proxy():
+    """A fork bomb in a box, or a container that counts processes. As a user for whom the limit counts."""
+    if why := why_not("landlock", "nobody"):
+        miss(f"as nobody: {why}")
+    script = Path(__file__).with_name("net_threadless.py")
+    done = subprocess.run(
+        [*AS_NOBODY, sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=3 * PATIENCE
+    )
+    assert done.stdout == "all of it; no thread; all of it\n", done

@@ -134,8 +134,8 @@ def _policy_for(
     layers.hide_and_show(rules)
     layers.open(roots, plan=plan)
     layers.open_git(lives_on=lives_on or plan)
-    layers.protect()
     masks = () if rules.all_sockets else tuple(s for s in terrain.sockets if s not in terrain.opened)
+    layers.protect(masks)
     missing = layers.missing
     in_git = tuple(sorted(path for path in missing if dirname(path) in layers.git))
     others = tuple(sorted(missing.difference(in_git)))
@@ -210,7 +210,7 @@ class _Layers:
                     self.guarded.append(directory)
                     self.linkable.add(directory)
 
-    def protect(self) -> None:
+    def protect(self, masks: tuple[str, ...]) -> None:
         repositories = self.terrain.repositories
         own = [found.directory for found in repositories if found.common]
         writable = [path for path in own if _longest(self.map, path) == "write"]
@@ -224,7 +224,8 @@ class _Layers:
         self.lay(writable, "write")
         pointers = (Name(f"{path}/{name}", "there") for path in writable for name in ("commondir", "gitdir"))
         self._protect_names(pointers)
-        for path in self.guarded:  # when all is laid: a directory above may be closed itself
+        hidden = [path for path, access in self.map.items() if access == "none"]
+        for path in (*self.guarded, *hidden, *masks):  # when all is laid: a directory above may be closed itself
             self._pin_above(path)
 
     def _protect_names(self, names: Iterable[Name], *, keep: bool = True, each: bool = True) -> None:
@@ -252,7 +253,8 @@ class _Layers:
         return self.map["/"] == "write"
 
     def _pin_above(self, path: str) -> None:
-        """Whoever can rename a directory above a protected name can put another one in its place."""
+        """Whoever can rename a directory above a name can put another one in its place, and finds there what was
+        hidden by its old name."""
         above = dirname(path)
         while _longest(self.map, above) == "write" and (above not in self.map or above in self.pinned):
             self.map[above] = "write"

@@ -24,7 +24,8 @@ LONGEST = 16 << 20  # bytes in one line
 CLOSE_SECONDS = 1.5  # to end by itself once its input is closed
 _CHUNK = 1 << 16
 # The program gets our pipes by name: a plain redirection knows only numbers up to 9.
-_EXEC = 'read -r _ </dev/fd/"$1" || exit; in=$2 out=$3; shift 3; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
+_GATE = 'read -r _ </dev/fd/"$1" || exit; '
+_EXEC = 'in=$2 out=$3; shift 3; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
 
 
 class Framing(Struct, frozen=True):
@@ -109,7 +110,8 @@ class _Program:
         fds = (self._theirs_in, self._theirs_out)
 
         def words(gate: int) -> list[str]:
-            script = f"{self._box.prelude if self._box else ''}{_EXEC}"
+            box = self._box
+            script = f"{box.prelude}{_GATE}{box.restoring(self._env, bash=False)}{_EXEC}" if box else _GATE + _EXEC
             return ["/bin/sh", "-c", script, "sh", *map(str, (gate, *fds)), *self._argv]
 
         try:

@@ -55,7 +55,8 @@ async def run_script(
     letterbox = _letterbox(script)
 
     def words(gate: int) -> list[str]:
-        return _shell(env["PATH"], letterbox, gate, box.prelude if box else "")
+        later = box.restoring(env, bash=_has_bash(env["PATH"])) if box else ""
+        return _shell(env["PATH"], letterbox, gate, box.prelude if box else "", later)
 
     try:
         ended = await run_gated(
@@ -87,13 +88,14 @@ def describe_end(ended: ProcessEnd, limit: float | None) -> tuple[str, int | Non
     return (f"Exit code {ended.status}" if ended.status else ""), ended.status
 
 
-def _shell(path: str, fd: int, gate: int, prelude: str = "") -> list[str]:
+def _shell(path: str, fd: int, gate: int, prelude: str, later: str) -> list[str]:
+    """`prelude` comes before its gate, `later` after it."""
     if _has_bash(path):
         tell = _TELL.format(builtin="builtin ", into=f">&{fd}")
-        begin = f"{prelude}read -r <&{gate} || exit; exec {gate}<&-; IFS= read -r -d '' <&{fd}; "
+        begin = f"{prelude}read -r <&{gate} || exit; exec {gate}<&-; {later}IFS= read -r -d '' <&{fd}; "
         return ["bash", "--noprofile", "--norc", "-c", begin + _RUN.format(tell=tell), "bash"]
     tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may know only the numbers up to 9
-    begin = f"{prelude}read -r REPLY </dev/fd/{gate} || exit; REPLY=$(cat /dev/fd/{fd}); "
+    begin = f"{prelude}read -r REPLY </dev/fd/{gate} || exit; {later}REPLY=$(cat /dev/fd/{fd}); "
     return ["sh", "-c", begin + _RUN.format(tell=tell), "sh"]
 
 

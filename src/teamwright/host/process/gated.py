@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from teamwright.core.errors import ToolError
 from teamwright.host.process.capture import Capture
 from teamwright.host.process.run import ProcessEnd, see_through, start_command
@@ -53,7 +55,7 @@ async def run_gated(
                 never_began = ended.status is not None and not ended.timed_out and gate.untouched()
                 if not never_began or box is None or not await box.renew():
                     output.let_go()
-                    return ended
+                    return replace(ended, began=box is None or not never_began)
     finally:
         capture.close()
 

@@ -43,7 +43,8 @@ async def run_hook(
     with _handles(data) as (letter, ear, mouth):
 
         def words(gate: int) -> list[str]:
-            return _argv(f"{box.prelude if box else ''}{command}", env["PATH"], letter, gate, mouth)
+            first = box.prelude + box.restoring(env, bash=_has_bash(env["PATH"])) if box else ""
+            return _argv(f"{first}{command}", env["PATH"], letter, gate, mouth)
 
         async with anyio.create_task_group() as group:
             group.start_soon(_listen, ear, err)
@@ -57,6 +58,8 @@ async def run_hook(
         _take_rest(ear, err)
     if ended is None:
         return HookEnd(None, fault=fault)
+    if not ended.began:
+        return HookEnd(None, fault=f"its sandbox could not be made: {out.last_line()}")
     if ended.timed_out or (ended.status is None and ended.signal is None):
         return HookEnd(None, fault=f"did not end within {limit:g} s")
     return HookEnd(128 + ended.signal if ended.signal else ended.status, out.text(), err.text(plain))

@@ -34,11 +34,15 @@ _LINUX = sys.platform == "linux"
 
 
 class ProcessEnd(Struct, frozen=True):
-    """How the command itself ended; both None if even SIGKILL did not end it in time."""
+    """How the command itself ended; both None if even SIGKILL did not end it in time.
+
+    `began`: false where its box could not be made, and nothing of it ran.
+    """
 
     status: int | None
     signal: int | None
     timed_out: bool = False
+    began: bool = True
 
 
 class Output(Protocol):

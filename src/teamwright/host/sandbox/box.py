@@ -5,7 +5,7 @@ A box that cannot be made is an error; nothing ever runs without it.
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import anyio.to_thread
 from msgspec import Struct
@@ -63,6 +63,14 @@ class Box:
 
         with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
             return check_text(self.policy, mounts.read()) + LIMITS
+
+    def restoring(self, env: Mapping[str, str], *, bash: bool) -> str:
+        """Words for that shell when it has passed its gate: variables that it did not get before."""
+        if self.fence.tier != "bwrap":
+            return ""
+        from teamwright.host.sandbox.bwrap import restore_text  # noqa: PLC0415
+
+        return restore_text(env, bash=bash)
 
     @property
     def namespaced(self) -> bool:

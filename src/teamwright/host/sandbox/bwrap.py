@@ -5,6 +5,7 @@ fence, so it gets none of the program's environment (LD_LIBRARY_PATH would be co
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from teamwright.core.errors import ToolError
-from teamwright.core.sandbox.policy import Policy, access_of
+from teamwright.core.sandbox.policy import Access, Policy, access_of
 from teamwright.core.text import shown
 from teamwright.host.sandbox.launch import Launch
 from teamwright.host.sandbox.net import Net
@@ -20,6 +21,11 @@ from teamwright.host.sandbox.seccomp import WITH_NETWORK, seccomp_filter
 
 _BASE = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _FOR_OTHERS_FILES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
+# With these a shell or the system's loader runs code of a place that programs may write, before the shell has checked
+# anything: it gets them under another name. Others are its own, or functions in the place of its commands.
+_HELD = re.compile(r"(LD|MALLOC)_\w+|BASH_ENV|ENV|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|NLSPATH|POSIXLY_CORRECT", re.ASCII)
+_DROPPED = re.compile(r"BASH_(FUNC_|XTRACEFD$|COMPAT$|VERSION$|LOADABLES_PATH$)|BASHOPTS$|SHELLOPTS$|PS4$")
+_LATER = "_box_"
 _MOST_ARGUMENTS = 8_900  # bubblewrap takes 9,000
 _SCRATCH = ("/run", "/var/tmp", "/tmp")  # empty, and programs may use them
 MACHINE_TMP = "/tmp"
@@ -52,7 +58,8 @@ def _trusted(name: str, path: str, policy: Policy) -> str:
     """The shell by its place: its first words check the box, so it shall not be one that programs can write."""
     if "/" in name:
         return name
-    for place in (os.path.join(folder, name) for folder in path.split(":") if folder.startswith("/")):
+    folders = [*path.split(":"), *os.defpath.split(":")]
+    for place in (os.path.join(folder, name) for folder in folders if folder.startswith("/")):
         if access_of(policy, place) == access_of(policy, os.path.realpath(place)) == "read" and shutil.which(place):
             return place
     return name  # whoever opened the system's own directories for writing has said so
@@ -68,8 +75,16 @@ def _sealed(stack: ExitStack, name: str, data: bytes) -> int:
 
 def _variables(env: Mapping[str, str]) -> Iterator[str]:
     for name, value in env.items():
-        if name and "=" not in name and "\0" not in name + value:
-            yield from ("--setenv", name, value)
+        if name and "=" not in name and "\0" not in name + value and not _DROPPED.match(name):
+            yield from ("--setenv", f"{_LATER}{name}" if _HELD.fullmatch(name) else name, value)
+
+
+def restore_text(env: Mapping[str, str], *, bash: bool) -> str:
+    """Words for the shell of a box when it has checked that: what would have changed how it starts itself."""
+    names = [name for name in env if _HELD.fullmatch(name)]
+    words = "".join(f'export {name}="${_LATER}{name}"; unset {_LATER}{name}; ' for name in names)
+    begin = '[ ! -r "$BASH_ENV" ] || . "$BASH_ENV"; ' if bash and "/" in env.get("BASH_ENV", "") else ""
+    return words + begin
 
 
 def arguments(policy: Policy, cwd: str, *, alone: bool) -> list[str]:
@@ -104,18 +119,18 @@ def _owner(path: str) -> int:
 def _mounts(policy: Policy) -> list[str]:
     """In the order of paths, so that what lies above comes first."""
     own_tmp = os.path.realpath(MACHINE_TMP) if has_own_tmp(policy) else ""
-    entries: list[tuple[str, str]] = [(path, access) for path, access in policy.access if path != "/"]
-    entries += [(path, "mask") for path in policy.masks]
-    entries += [(path, "write") for path in policy.sockets]
+    entries: dict[str, Access] = {path: access for path, access in policy.access if path != "/"}
+    entries.update((path, "none") for path in policy.masks)
+    entries.update((path, "write") for path in policy.sockets)
     words: list[str] = []
     closed: list[str] = []
-    for path, access in sorted(entries):
+    for path, access in sorted(entries.items()):
         if path == own_tmp:
-            _make_places(policy.tmp, path, [inner for inner, kind in entries if kind != "none"])
+            _make_places(policy.tmp, path, [inner for inner, kind in entries.items() if kind != "none"])
             words += ["--bind", policy.tmp, path]
         elif path == policy.tmp and own_tmp:
             continue
-        elif access in ("none", "mask"):
+        elif access == "none":
             words += _hidden(path, closed)
         else:
             words += ["--bind" if access == "write" else "--ro-bind", path, path]

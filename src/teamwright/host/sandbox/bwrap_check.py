@@ -4,43 +4,50 @@ bubblewrap finds places by their names. A program that runs already in the same 
 link at that very moment: then a secret would be shown, or a place outside bound for writing.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 
 from teamwright.core.errors import ToolError
-from teamwright.core.sandbox.policy import Policy
+from teamwright.core.sandbox.policy import Access, Policy
+from teamwright.host.sandbox.bwrap import MACHINE_TMP, has_own_tmp
 
 _MOST_TEXT = 120_000  # of one argument; the kernel takes 131,072 bytes
 _ODD = re.compile(r"[ \t\n\\]")
 _MOVED = "The sandbox: a name in the working directory changed while the box was made. Nothing was run; try again."
-# Without another program, and in bash without a call for each line: it is paid before every command.
-_CHECK = """_box() {{ local n=0 m= r p x IFS=
+# Without another program, and in bash without a call for each line: it is paid before every command. A place that is
+# there twice has another mount on top, and that is the one which counts.
+_CHECK = """_box() {{ local n=0 m= s= r p x IFS=
 if [ -n "$BASH_VERSION" ]; then read -r -d '' m; else while read -r x; do m="$m$x
 "; done; fi </proc/self/mountinfo
 IFS='
 '; set -f
 for x in $m; do x=${{x#* * * }}; r=${{x%% *}}; x=${{x#* }}; p=${{x%% *}}; r=${{r%//deleted}}; case $p in
 {cases}
-esac; done
-set +f; [ "$n" -ge {count} ]; }}
+*) continue;; esac
+case $s in *" $p "*) return 1;; esac; s="$s $p "; n=$((n + 1)); done
+set +f; [ "$n" -eq {count} ]; }}
 _box || {{ echo {moved} >&2; exit 126; }}; unset -f _box; """
-_CASE = '{names}) [ "$r" != {root}"${{p#{place}}}" ] || n=$((n + 1));;'
+_BOUND = '{names}) [ "$r" = {root}"${{p#{place}}}" ] || return 1;;'
+_CLOSED = '{names}) [ "$r" = {root}"${{p#{place}}}" ] || return 1; case $x in "$p ro"[,\\ ]*);; *) return 1;; esac;;'
+_HIDDEN = "{names});;"
+_CASES = {"write": _BOUND, "read": _CLOSED, "none": _HIDDEN}
 
 
 def check_text(policy: Policy, mounts: str) -> str:
     """Empty where no program could have been at a place that is mounted. `mounts`: /proc/self/mountinfo out here."""
     known = _read(mounts)
-    within = [path for path in _in_reach(policy) if path not in known]  # no program moves a mount of the machine
-    if not within:
+    within = {path: kind for path, kind in _in_reach(policy) if path not in known}
+    if not within:  # no program moves a mount of the machine
         return ""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for path in within:
+    groups: dict[tuple[str, str, Access], list[str]] = {}
+    for path, kind in within.items():
         place = max((one for one in known if _is_below(path, one)), key=len)
-        groups.setdefault((place.rstrip("/"), known[place].rstrip("/")), []).append(shlex.quote(path))
+        groups.setdefault((place.rstrip("/"), known[place].rstrip("/"), kind), []).append(shlex.quote(path))
     cases = "\n".join(
-        _CASE.format(names="|".join(names), root=shlex.quote(root), place=shlex.quote(place))
-        for (place, root), names in groups.items()
+        _CASES[kind].format(names="|".join(names), root=shlex.quote(root), place=shlex.quote(place))
+        for (place, root, kind), names in groups.items()
     )
     text = _CHECK.format(cases=cases, count=len(within), moved=shlex.quote(_MOVED))
     if len(text) > _MOST_TEXT:
@@ -50,13 +57,19 @@ def check_text(policy: Policy, mounts: str) -> str:
     return text
 
 
-def _in_reach(policy: Policy) -> Iterator[str]:
-    """Places that are bound, below one in which programs write; as the kernel writes them."""
-    bound = [(path, kind) for path, kind in policy.access if kind != "none" and path != "/"]
-    written = [path for path, kind in bound if kind == "write"]
-    for path in sorted({*(path for path, _ in bound), *policy.sockets} - {policy.tmp}):
+def _in_reach(policy: Policy) -> Iterator[tuple[str, Access]]:
+    """Places that are mounted, below one in which programs write; as the kernel writes them."""
+    mounted: dict[str, Access] = dict(policy.access)
+    mounted.update((path, "none") for path in policy.masks)
+    mounted.update((path, "write") for path in policy.sockets)
+    written = [path for path, kind in mounted.items() if kind == "write"]
+    if has_own_tmp(policy):
+        written.append(os.path.realpath(MACHINE_TMP))  # mount points in there lie in a place of the programs
+    for path, kind in sorted(mounted.items()):
+        if path in ("/", policy.tmp) or (kind == "none" and not os.path.lexists(path)):
+            continue
         if any(path != above and _is_below(path, above) for above in written):
-            yield _ODD.sub(lambda found: f"\\{ord(found[0]):03o}", path)
+            yield _ODD.sub(lambda found: f"\\{ord(found[0]):03o}", path), kind
 
 
 def _is_below(path: str, above: str) -> bool:

@@ -52,7 +52,7 @@ async def look_up(host: str, port: int) -> Sequence[Address]:
         _seats.set(seats := anyio.CapacityLimiter(_MOST_LOOK_UPS))
     try:
         rows = await anyio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=seats)
-    except UnicodeError as error:
+    except (UnicodeError, RuntimeError) as error:  # the last: there is no thread to be had
         raise OSError(str(error)) from None
     return [a for a in dict.fromkeys(literal(str(row[4][0])) for row in rows) if a is not None]
 

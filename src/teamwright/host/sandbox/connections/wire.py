@@ -106,10 +106,15 @@ async def _carry(source: Stream, sink: Stream, silence: Silence) -> bool:
     seats = _seats.get(None)
     if seats is None:
         _seats.set(seats := anyio.CapacityLimiter(_MOST_THREADS))
+    if not seats.available_tokens:
+        return False
     with open_pipe() as pipe:
         while pipe is not None and seats.available_tokens:
             work = partial(haul, source.fileno(), sink.fileno(), pipe, min(_HAUL_SECONDS, silence.most / 4))
-            load = await anyio.to_thread.run_sync(work, limiter=seats)
+            try:
+                load = await anyio.to_thread.run_sync(work, limiter=seats)
+            except RuntimeError:  # the machine has no thread for us: a program in a box may have taken them all
+                return False
             if load.moved:
                 silence.broken()
             await sink.send(load.rest)

@@ -5,8 +5,6 @@ way has changed.
 """
 
 import os
-import re
-import stat
 import time
 from collections.abc import Iterator
 from functools import lru_cache
@@ -20,6 +18,7 @@ from teamwright.host.sandbox.ground.expand import existing, is_inside, name_in, 
 from teamwright.host.sandbox.ground.layout import git_directory_of, layout_of
 from teamwright.host.sandbox.ground.looks import Looks, look_at
 from teamwright.host.sandbox.ground.secrets import find_at_home
+from teamwright.host.sandbox.ground.sockets import Veil, find_sockets
 
 # Of a home that is itself worked in: what shells, desktops, git and package managers obey by themselves.
 _AT_HOME = tuple(
@@ -33,8 +32,6 @@ _AT_HOME = tuple(
     """.split()
 )
 _SHARED = ("/tmp", "/var/tmp")
-_SOCKET = re.compile(rb"(?:\S+ ){6} *\d+ (/.*)")
-_MOST_SOCKETS = 200
 _MOST_SECRETS = 500  # paths of denied reads; where there are more in one directory, that is hidden as a whole
 _CROWD = 20
 
@@ -60,14 +57,17 @@ def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
     found = _standing(ground)
     covered = (*found.hidden, found.state, *found.shared, *found.runtime)
     roots = tuple(real_path(root) for root in ground.roots) if ground.busy or rules.deny_read else ()
+    allow_write, allow_read = opening(rules.allow_write), opening(rules.allow_read)
+    places = (found.home, found.project, *ground.roots)
+    veil = Veil(covered, (*places, *found.shown, *allow_write, *allow_read))
     moving: dict[str, tuple[object, ...]] = {
         "busy": tuple(_busy(ground.busy, roots)),
-        "sockets": () if rules.all_sockets or not ground.masked else tuple(_sockets(covered)),
+        "sockets": () if rules.all_sockets or not ground.masked else tuple(find_sockets(veil, places)),
         "opened": existing(rules.sockets),
-        "allow_write": opening(rules.allow_write),
+        "allow_write": allow_write,
         "deny_write": _outside(protected(rules.deny_write)),
         "deny_read": _gathered(existing(rules.deny_read), (*roots, found.home, found.project)),
-        "allow_read": opening(rules.allow_read),
+        "allow_read": allow_read,
     }
     return replace(found, **moving) if any(moving.values()) else found
 
@@ -197,28 +197,6 @@ def _hidden_places(path: str, covered: tuple[str, ...]) -> tuple[str, ...]:
     """Directories of a PATH that are hidden. Remembered: programs do not move while a session lasts."""
     found = dict.fromkeys(os.path.realpath(one) for one in path.split(":") if one.startswith("/"))
     return tuple(place for place in found if any(is_inside(place, one) for one in covered))
-
-
-def _sockets(covered: tuple[str, ...]) -> Iterator[str]:
-    """Sockets of the machine by path. Those of other mount namespaces are listed too, and are not there for us."""
-    try:
-        with open("/proc/net/unix", "rb") as file:
-            lines = file.read(1 << 20).splitlines()[1:]
-    except OSError:
-        return
-    found: set[str] = set()
-    for line in lines:
-        named = _SOCKET.fullmatch(line)
-        path = os.fsdecode(named[1]) if named else ""
-        if not path or any(is_inside(path, one) for one in covered):
-            continue
-        try:
-            real = os.path.realpath(path)
-            if stat.S_ISSOCK(os.stat(real).st_mode) and not any(is_inside(real, one) for one in covered):
-                found.add(real)
-        except (OSError, ValueError):
-            continue
-    yield from sorted(found)[:_MOST_SOCKETS]
 
 
 def _busy(trees: tuple[str, ...], roots: tuple[str, ...]) -> Iterator[str]:
