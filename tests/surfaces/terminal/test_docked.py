@@ -161,3 +161,13 @@ async def test_new_lines_are_followed_after_a_dialog(walker: Any, size: tuple[in
         assert stage.app.conversation.following
         await stage.say("/status")
         await stage.shows("servers ")
+
+
+async def test_a_call_that_waits_for_another_does_not_look_as_if_it_ran(walker: Any) -> None:
+    calls = [call("Bash", command=f"touch x{n}") for n in range(2)]
+    async with staged(walker, [calls, "done"], size=(100, 30), prompt="go") as stage:
+        await stage.until(lambda: row_of(stage, "? Bash  touch x0") >= 0 and row_of(stage, "• Bash  touch x1") >= 0)
+        await stage.until(lambda: not stage.app.screen.query("Choices").first().deaf)  # type: ignore[attr-defined]
+        await stage.press("y")
+        await stage.until(lambda: row_of(stage, "? Bash  touch x1") >= 0)
+        assert row_of(stage, "✓ Bash  touch x0") >= 0

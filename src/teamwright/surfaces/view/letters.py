@@ -7,7 +7,7 @@ from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral, restored, unquoted
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
-from teamwright.surfaces.view.text import duration, near, one_line
+from teamwright.surfaces.view.text import duration, near, one_line, said
 from teamwright.tools.bounds import bounded
 
 MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
@@ -20,7 +20,6 @@ _TOOK = re.compile(r"duration_ms: (\d{1,15})")
 _ATTACHED = re.compile(r'<attached-\w+ name="([^"]*)">')
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
 _CHILDREN = re.compile(r"(?<=^<monitor-lines>)(?:<(task-id|summary)>.*?</\1>)+", re.S)
-_PASTED = re.compile(r'@(?:"[^"\n]*|\S*)/input/pictures/[0-9a-f]{16}\.png"?')  # kept by us: its name says nothing
 _SIGNALS = {
     "idle_notification": "is idle",
     "shutdown_request": "asks for a shutdown",
@@ -66,7 +65,7 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
         return Note("info", f"attached: {one_line(near(unquoted(attached[1]), cwd))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         return _shell_step(restored(ran[1]), int(ran[2]), restored(ran[3]), n, at)
-    return Spoken("person", _PASTED.sub("[picture]", text), n=n, at=at)
+    return Spoken("person", said(text), n=n, at=at)
 
 
 def _inside(text: str) -> str:
