@@ -16,6 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import call
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.db.clock import now_ms
 from teamwright.store.files.paths import home_from
@@ -230,7 +231,8 @@ async def test_a_look_at_a_session_opens_nothing_of_teams(walker: Walker) -> Non
     options = walker.options(stage({"main": []}))
     session = await open_session(options)
     async with session:
-        port = LocalSession(session, home_from(options.env))
+        port = DrivenSession(session, home_from(options.env))
+        assert port.find_agent("ada") == "ada"  # which the session refuses
         assert not port.facts.colors and not port.color(session.main.id, "") and not port.members("crew")
         _, live = await port.begin()
         live.close()

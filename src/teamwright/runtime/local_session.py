@@ -235,8 +235,8 @@ class LocalSession:
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
             for j in jobs.running()
         ]
-        for name in roster.led_here() if roster is not None else ():
-            records += [record for member in roster.everybody(name) if not member.is_lead for record in _joined(member)]
+        mates = [] if roster is None else [m for name in roster.led_here() for m in roster.everybody(name)]
+        records += [record for member in mates if not member.is_lead for record in _joined(member)]
         warned = [Warned(words) for words in self._brought.failures]
         records += [Record(self.main, 0, now_ms(), event) for event in warned if event not in unseen]
         questions = self._session.questions
