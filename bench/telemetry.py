@@ -19,7 +19,7 @@ from teamwright.core.data.message import Message, Text, ToolCall, Usage, user
 from teamwright.core.ids import AgentId, CallId, LetterId, SessionId
 from teamwright.telemetry.live import Telemetry, WatchedProcess
 from teamwright.telemetry.settings import read_wanted
-from teamwright.telemetry.signals.figures import Figures
+from teamwright.telemetry.signals.figures import SessionFigures
 from teamwright.telemetry.signals.shapes import Measure
 
 AGENTS, TURNS, CALLS, ROUNDS = 100, 5, 10, 5
@@ -58,7 +58,7 @@ def reread(agent: AgentId, since: int) -> Iterator[Record]:
     yield from ()
 
 
-def no_gauges(figures: Figures) -> Sequence[Measure]:
+def no_gauges(figures: SessionFigures) -> Sequence[Measure]:
     return ()
 
 

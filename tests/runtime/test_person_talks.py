@@ -16,6 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import call
+from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.local_session import LocalSession
 from teamwright.store.db.clock import now_ms
 from teamwright.store.files.paths import home_from
@@ -224,3 +225,17 @@ async def test_questions_of_its_own_reach_only_a_person(walker: Walker) -> None:
             await walk.play()
         ((text, is_error),) = results(walk.requests()[-1].messages[-1])
         assert is_error != bool(person) and ("Which? b" in text) == bool(person)
+
+
+async def test_a_look_at_a_session_opens_nothing_of_teams(walker: Walker) -> None:
+    options = walker.options(stage({"main": []}))
+    session = await open_session(options)
+    async with session:
+        port = DrivenSession(session, home_from(options.env))
+        assert port.find_agent("ada") == "ada"  # which the session refuses
+        assert not port.facts.colors and not port.color(session.main.id, "") and not port.members("crew")
+        _, live = await port.begin()
+        live.close()
+        assert session.services.open_teams is None  # an editor's idle session would carry all of it
+        await session.team("crew")
+        assert [member.is_lead for member in port.members("crew")] == [True]

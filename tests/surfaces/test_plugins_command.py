@@ -63,6 +63,19 @@ def test_install_list_switch_remove(house: House) -> None:
         house.run(*wrong, status=2)
 
 
+def test_servers_of_a_plugin_are_listed_and_tried(program: Program, tmp_path: Path) -> None:
+    kit, small = tmp_path / "kit", Path(__file__).parents[1] / "servers" / "small_mcp.py"
+    kit.mkdir()
+    near = {"command": sys.executable, "args": [str(small), str(tmp_path / "near.log")]}
+    (kit / ".mcp.json").write_text(json.dumps({"mcpServers": {"near": near, "dies": {"command": "false"}}}))
+    assert program.run("plugins", "install", str(kit)).rc == 0
+    rows = json.loads(program.run("mcp", "list", "--json").out)
+    assert {(row["name"], row["source"]) for row in rows} == {("near", "plugin"), ("dies", "plugin")}
+    tried = program.run("mcp", "test", "near")
+    assert tried.rc == 0 and "mcp__near__echo" in tried.out
+    assert "failed" in program.run("mcp", "test", "dies").out
+
+
 def test_what_is_wrong_is_not_installed(house: House) -> None:
     house.write("plugin.json", '{"name": "kit", "agents": "../evil\\u001b[2J"}')
     _, err = house.run("install", "kit", status=2)

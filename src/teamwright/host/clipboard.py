@@ -47,11 +47,19 @@ def _present(commands: Sequence[list[str]], env: Mapping[str, str]) -> list[list
     return [[path, *command[1:]] for path, command in paths if path]
 
 
+def _why_none(env: Mapping[str, str]) -> str:
+    """A program that is there needs a display as well, which a login from afar has not."""
+    for name, display in (("wl-paste", "WAYLAND_DISPLAY"), ("xclip", "DISPLAY")):
+        if not env.get(display) and shutil.which(name, path=env.get("PATH")):
+            return f"{name} cannot read the clipboard: {display} is not set in this terminal. Name the file with @"
+    return _MISSING
+
+
 async def read_picture(env: Mapping[str, str]) -> bytes:
     """The bytes of a PNG; empty if no picture is in the clipboard."""
     readers = _readers(env)
     if not readers:
-        raise UsageError(_MISSING)
+        raise UsageError(_why_none(env))
     for argv in readers:
         data = await _run(argv, env)
         if (hidden := _HEX.search(data)) is not None and argv[0].endswith("osascript"):

@@ -46,11 +46,11 @@ class DrivenSession(LocalSession):
 
     def find_agent(self, named: str) -> AgentId:
         """Look an agent up by id, name or address; an id that nobody here has is left to the session to refuse."""
-        roster = self._roster
         name, team = split_address(named)
-        for known in [team] if team else sorted(roster.names):
-            if (member := roster.find(known, name)) is not None:
-                return member.agent
+        if (roster := self._roster) is not None:
+            for known in [team] if team else sorted(roster.names):
+                if (member := roster.find(known, name)) is not None:
+                    return member.agent
         living = [id for id, known in self.agents().items() if named in (id, known)]
         if len(living) > 1:
             raise UsageError(f"several agents are called {named!r}: use an id ({', '.join(living)})")

@@ -70,8 +70,10 @@ class LocalSession:
         return self._session.services.model_names
 
     @property
-    def _roster(self) -> "Roster":
-        return self._session.teamwork.roster
+    def _roster(self) -> "Roster | None":
+        """None: nobody is in a team yet, and what teams need is not imported for a look at them."""
+        teams = self._session.services.open_teams
+        return None if teams is None else teams.roster
 
     # --- what there is
 
@@ -88,7 +90,7 @@ class LocalSession:
             budget_left(session),
             main.history.tokens,
             bool(main.history.messages),
-            {m.agent: m.color for name in roster.names for m in roster.everybody(name) if m.color},
+            _colors(roster) if roster is not None else {},
             agents.windows.known(now.model) or 0,
             dict(Counter(job.kind for job in jobs.running() if job.background)),
             str(self.sandbox["tier"]) if self.sandbox["enabled"] else "",
@@ -96,8 +98,11 @@ class LocalSession:
         )
 
     def color(self, agent: AgentId, kind: str) -> str:
-        member = self._roster.member_of(agent)
+        member = self._member(agent)
         return member.color if member is not None and member.color else self.kind_colors.get(kind, "")
+
+    def _member(self, agent: AgentId) -> Member | None:
+        return None if (roster := self._roster) is None else roster.member_of(agent)
 
     @property
     def kind_colors(self) -> dict[str, str]:
@@ -109,7 +114,7 @@ class LocalSession:
 
     def members(self, team: str) -> list[Member]:
         """Those that have not shut down, the lead first."""
-        return self._roster.members(team)
+        return [] if (roster := self._roster) is None else roster.members(team)
 
     def messages(self, agent: AgentId) -> Sequence[Message] | None:
         """The conversation of an agent as its model reads it; None if it does not live here."""
@@ -164,7 +169,7 @@ class LocalSession:
 
     async def _crew(self) -> Crew:
         teamwork = self._session.teamwork
-        names, table = tuple(sorted(self._roster.names)), teamwork.tables.mail
+        names, table = tuple(sorted(teamwork.roster.names)), teamwork.tables.mail
         listing = await teamwork.board.listing(self.main)
         mail: list[MailEntry] = []
         for name in names:
@@ -230,8 +235,8 @@ class LocalSession:
             Record(j.owner, 0, j.started, JobStarted(j.id, j.kind, j.description, j.call, j.background))
             for j in jobs.running()
         ]
-        for name in roster.led_here():
-            records += [record for member in roster.everybody(name) if not member.is_lead for record in _joined(member)]
+        mates = [] if roster is None else [m for name in roster.led_here() for m in roster.everybody(name)]
+        records += [record for member in mates if not member.is_lead for record in _joined(member)]
         warned = [Warned(words) for words in self._brought.failures]
         records += [Record(self.main, 0, now_ms(), event) for event in warned if event not in unseen]
         questions = self._session.questions
@@ -273,7 +278,7 @@ class LocalSession:
         elif agent == self.main:
             await self.submit(Interrupt())
         else:
-            member = self._roster.member_of(agent)
+            member = self._member(agent)
             await self.submit(StopJob(JobId(member.address if member is not None else agent)))
 
 
@@ -314,3 +319,7 @@ def budget_left(session: Session) -> str:
     if limits.seconds is not None:
         parts.append(f"{max(0.0, limits.seconds - meter.seconds):.0f} of {limits.seconds:.0f} s")
     return " · ".join(parts)
+
+
+def _colors(roster: "Roster") -> dict[AgentId, str]:
+    return {m.agent: m.color for name in roster.names for m in roster.everybody(name) if m.color}

@@ -99,16 +99,18 @@ async def test_a_picture_of_the_clipboard_is_attached(walker: Any, tmp_path: Pat
         request = model.requests[-1]
         assert any(isinstance(part, Image) for message in request.messages for part in message.blocks)
         (words,) = (item.text for item in stage.items if isinstance(item, Spoken) and item.role == "person")
-        assert words.startswith("what is @")
+        assert words.startswith("what is [picture]")
 
 
 @pytest.mark.anyio
 async def test_what_is_missing_for_a_picture_is_said(walker: Any, tmp_path: Path) -> None:
-    walker.env |= {"DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    walker.env |= {"DISPLAY": "", "WAYLAND_DISPLAY": "", "PATH": f"{tmp_path}/bin"}
     async with staged(walker, size=(200, 20)) as stage:
         await stage.press("ctrl+v")
         await stage.shows("install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS), or name the file with @")
-    program(tmp_path / "bin", "xclip", "exit 1")
+        program(tmp_path / "bin", "xclip", "exit 1")
+        await stage.press("ctrl+v")
+        await stage.shows("xclip cannot read the clipboard: DISPLAY is not set in this terminal.")
     walker.env |= {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "DISPLAY": "0"}
     async with staged(walker) as stage:
         await stage.press("ctrl+v")

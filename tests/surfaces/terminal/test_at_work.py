@@ -171,3 +171,17 @@ async def test_the_side_stands_beside_or_in_place_of_the_conversation(walker: An
         await stage.press("escape")
         await stage.shows("the answer")
         assert stage.app.focused is stage.app.prompt
+
+
+async def test_a_resize_that_hides_what_is_typed_into_loses_no_key(walker: Any) -> None:
+    async with staged(walker, ["the answer"], size=(120, 24)) as stage:
+        await stage.press("f2")
+        await stage.shows("F2 next")
+        await stage.type("go")  # into the input, which has the keyboard from then on
+        await stage.until(lambda: stage.app.focused is stage.app.prompt)
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until(lambda: isinstance(stage.app.focused, RowList), "the list has the keyboard")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.focused is stage.app.prompt)
+        await stage.press("enter")
+        await stage.shows("the answer")

@@ -9,7 +9,7 @@ from tui_parts import Host, answered, ask, make_view, question, screen_text, unt
 from teamwright.core.ids import AgentId, CallId, QuestionId
 from teamwright.core.permissions.consent import Allow, Deny, Question
 from teamwright.library.trust.decision import Part, TrustContents
-from teamwright.surfaces.terminal.dialogs.base import QuestionScreen
+from teamwright.surfaces.terminal.dialogs.base import QuestionScreen, make_room, show_hidden
 from teamwright.surfaces.terminal.dialogs.question_list import QuestionsScreen, screen_for
 from teamwright.surfaces.terminal.dialogs.trust_screen import TrustScreen
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
@@ -112,6 +112,15 @@ async def test_a_no_needs_no_reading() -> None:
         await pilot.press("n")
         await until(pilot, lambda: host.heard)
     assert answered(host) == [("q1", Deny(NO), "once")]
+
+
+async def test_a_dialog_that_closes_is_laid_out_no_more() -> None:
+    host = dialog(question(command="make"))
+    async with host.run_test(size=(80, 30)) as pilot:
+        await until(pilot, lambda: "Ctrl+L: decide later" in screen_text(host))
+        await host.screen.query(".dialog--more").remove()  # as its parts go, one by one
+        make_room(host.screen)
+        show_hidden(host.screen, Sheet.Scrolled(1, 2, 3), yes=())
 
 
 async def test_rules_that_are_too_long_for_an_answer_are_read_with_the_rest() -> None:

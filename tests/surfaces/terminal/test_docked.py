@@ -7,6 +7,8 @@ from stage import Stage, staged
 from textual.events import MouseScrollUp
 
 from teamwright.models.scripted import call
+from teamwright.runtime.agents.resume import Origin
+from teamwright.surfaces.terminal.dialogs.docked import DockedScreen
 from teamwright.surfaces.view.shapes import Step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("AP1")]
@@ -44,6 +46,20 @@ async def test_the_turn_that_asks_is_read_above_the_dialog(
         await stage.until(lambda: 0 <= row_of(stage, said) < row_of(stage, asked), "words above the dialog")
         await stage.until(lambda: "waiting for your answer" in rows(stage)[size[1] - 1], "the status line")
         assert "Ask, or type" not in stage.screen and len(rows(stage)) == size[1]
+
+
+async def test_pages_behind_a_dialog_are_there_at_once(walker: Any) -> None:
+    walk = await walker.walk([f"answer {n} it is" for n in range(60)], [f"question {n} is" for n in range(60)])
+    script = [*["said"] * 60, [call("Bash", command="make one")], "done"]
+    async with staged(walker, script, origin=Origin(walk.session.id), size=(100, 30), prompt="go") as stage:
+        await stage.until(lambda: isinstance(stage.app.screen, DockedScreen) and "make one" in stage.screen)
+        dialog, talk = stage.app.screen, stage.app.conversation
+        assert isinstance(dialog, DockedScreen)
+        seen = set[str]()
+        for _ in range(8):  # faster than any frame
+            dialog.action_behind(-1)
+            seen.add("\n".join(talk.render_line(y).text for y in range(talk.size.height)))
+        assert len(seen) == 8
 
 
 async def test_it_scrolls_while_keys_go_to_the_dialog(walker: Any) -> None:
@@ -145,3 +161,13 @@ async def test_new_lines_are_followed_after_a_dialog(walker: Any, size: tuple[in
         assert stage.app.conversation.following
         await stage.say("/status")
         await stage.shows("servers ")
+
+
+async def test_a_call_that_waits_for_another_does_not_look_as_if_it_ran(walker: Any) -> None:
+    calls = [call("Bash", command=f"touch x{n}") for n in range(2)]
+    async with staged(walker, [calls, "done"], size=(100, 30), prompt="go") as stage:
+        await stage.until(lambda: row_of(stage, "? Bash  touch x0") >= 0 and row_of(stage, "• Bash  touch x1") >= 0)
+        await stage.until(lambda: not stage.app.screen.query("Choices").first().deaf)  # type: ignore[attr-defined]
+        await stage.press("y")
+        await stage.until(lambda: row_of(stage, "? Bash  touch x1") >= 0)
+        assert row_of(stage, "✓ Bash  touch x0") >= 0

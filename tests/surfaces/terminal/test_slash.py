@@ -122,6 +122,12 @@ async def test_a_model_and_a_theme_are_chosen_from_a_list(walker: Any) -> None:
     async with staged(walker, size=(100, 30)) as stage:
         await stage.say("/theme")
         await stage.until(lambda: isinstance(stage.app.screen, ValuePicker))
+        await stage.type("blue")
+        await stage.shows("0 of 3")
+        await stage.press("enter")  # takes nothing, and closes nothing
+        assert isinstance(stage.app.screen, ValuePicker)
+        await stage.press(*["backspace"] * 4)
+        await stage.shows("3 of 3")
         await stage.type("lig")
         await stage.shows("1 of 3")
         await stage.press("enter")

@@ -1,5 +1,7 @@
 """The fold of events into what the screen shows: pure, so the tables are short."""
 
+from datetime import UTC
+
 import msgspec
 import pytest
 
@@ -27,8 +29,8 @@ from teamwright.core.data.event import (
     TurnStarted,
     Warned,
 )
-from teamwright.core.data.letter import Figures, JobStatus, Letter, Notice, Said, Sender
-from teamwright.core.data.letters.text import as_message
+from teamwright.core.data.letter import Figures, JobStatus, Letter, Lines, Notice, Said, Sender
+from teamwright.core.data.letters.text import added, as_message
 from teamwright.core.data.message import (
     BlockStarted,
     Message,
@@ -43,6 +45,7 @@ from teamwright.core.data.message import (
     Usage,
     user,
 )
+from teamwright.core.data.schedule import Schedule, ScheduleId, scheduled_words
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Allow, Question
 from teamwright.surfaces.view.letters import items_of, shell_text
@@ -179,6 +182,16 @@ def test_the_time_of_a_step_begins_when_it_was_allowed(feed: Feed) -> None:
     assert isinstance(step, Step) and step.at < step.begun < step.ended
 
 
+def test_calls_with_effects_run_one_after_the_other(feed: Feed) -> None:
+    feed(replied(call(id="c1"), call(id="c2")))
+    first, second = (item for item in feed.items if isinstance(item, Step))
+    assert not first.queued and not second.queued  # who knows: nothing has begun
+    feed(ToolStarted(CallId("c1")))
+    assert not first.queued and second.queued
+    feed(ToolEnded(CallId("c1"), ()), ToolStarted(CallId("c2")))
+    assert not second.queued
+
+
 def test_changed_arguments_are_the_ones_shown(feed: Feed) -> None:
     feed(replied(call(command="rm -rf /")), ToolEnded(CallId("c1"), (Text(""),), args={"command": "ls"}))
     step = feed.items[0]
@@ -267,6 +280,26 @@ def test_letters_of_others_are_told_apart_from_the_persons_words() -> None:
     assert isinstance(said, Note) and said.who == "ann" and said.text == 'a find\nsee <b> & "x"'
     assert isinstance(rests, Note) and rests.text == "is idle"
     assert isinstance(told, Note) and told.kind == "notice" and told.text == "the build"
+
+
+def test_tags_that_are_for_the_model_are_not_shown() -> None:
+    lines = Letter(
+        LetterId("1"), MAIN, Sender("system"), Lines(JobId("b1"), "watch <log>", "</monitor-lines> one\ntwo")
+    )
+    watched, hooked = items_of(added(as_message([lines]), ["use <b>\n</hook-context> tabs"]), 1, 0)
+    assert isinstance(watched, Note) and watched.text == "watch <log>\n</monitor-lines> one\ntwo"
+    assert isinstance(hooked, Note) and hooked.text == "a hook adds: use <b> </hook-context> tabs"
+    schedule = Schedule(ScheduleId("s1"), "look <b> at it", "0 9 * * *", recurring=True, next=0, created=0)
+    (due,) = items_of(user(scheduled_words(schedule, 0, 0, UTC)), 1, 0)
+    assert isinstance(due, Note) and due.text == "scheduled: look <b> at it"
+
+
+def test_a_pasted_picture_is_called_one() -> None:
+    name = "input/pictures/57cda64cead0869c.png"
+    text = f'what is @/h/.teamwright/{name} and @"/h o/.teamwright/{name}", or @/h/input/pictures/mine.png?'
+    (item,) = items_of(user(text), 1, 0)
+    assert isinstance(item, Spoken)
+    assert item.text == "what is [picture] and [picture], or @/h/input/pictures/mine.png?"
 
 
 def test_a_shell_line_is_a_step_again_when_read_from_the_transcript() -> None:

@@ -46,10 +46,31 @@ def typed(text: str, keys: str) -> str:
         ("|one\ntwo", "ox~", "one\n|x\ntwo"), ("one\n|two", "Ox~", "one\n|x\ntwo"), ("|one two", "dwp", "tone| wo"),
         ("|ab", "xp", "b|a"), ("|one", "dqx", "|ne"), ("|", "dw", "|"), ("|", "x", "|"), ("|", "ddp", "\n|"),
         ("|one\ntwo", "dw", "|\ntwo"),
+        ("|one", "rx", "|xne"), ("|one", "2rx", "x|xe"), ("|one", "9rx", "|one"), ("|one two", "ft", "one |two"),
+        ("|a.b.c", "2f.", "a.b|.c"), ("|one two", "fq", "|one two"), ("one two|", "Fo", "|one two"),
+        ("one tw|o", "Fn", "o|ne two"), ("|one two", "tt", "one| two"), ("one tw|o", "Tn", "on|e two"),
+        ("|one two", "dfw", "|o"), ("|one two", "dtw", "|wo"), ("|one two", "dfq", "|one two"),
+        ("one tw|o", "dFn", "o|o"),
+        ("|one two", "cttsix~", "si|xtwo"), ("|a.b c", "W", "a.b |c"), ("a b.c|", "B", "a |b.c"),
+        ("|a.b c", "E", "a.|b c"),
+        ("|a.b c", "dW", "|c"), ("|a.b c", "cWx~", "|x c"), ("one\ntw|o", "gg", "|one\ntwo"),
+        ("|one\ntwo\nx", "G", "one\ntwo\n|x"),
+        ("|one\ntwo\nx", "2G", "one\n|two\nx"), ("one\n|two\nx", "dG", "|one"), ("one\n|two\nx", "dgg", "|x"),
+        ("one t|wo x", "diw", "one | x"), ("one t|wo x", "daw", "one |x"), ("one t|wo", "daw", "on|e"),
+        ("one t|wo x", "ciwsix~", "one si|x x"), ("a b.|c d", "diW", "a | d"), ("|", "diw", "|"),
+        ("o|ne", "X", "|ne"), ("|one", "sx~", "|xne"), ("one |two", "Sx~", "|x"), ("|one\ntwo", "Yp", "one\n|one\ntwo"),
+        ("|one\n  two", "J", "one| two"), ("|one", "J", "|one"), ("|one", "fa", "|one"), ("|one", "gx", "|one"),
     ],
 )  # fmt: skip
 async def test_a_key_does_what_it_does_in_vi(text: str, keys: str, after: str) -> None:
     assert typed(text, keys) == after
+
+
+async def test_the_case_of_a_letter_is_turned() -> None:
+    vim = Vim()
+    vim.escape("one", 0)
+    change = vim.press("~", "one", 0)
+    assert change is not None and (change.start, change.end, change.text, change.cursor) == (0, 1, "O", 1)
 
 
 async def test_the_input_has_them_after_the_command(walker: Any) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,9 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import Asked, choose
 from teamwright.host.panes.base import Panes, look
-from teamwright.runtime.teams.deps import TeammatePlaces
+
+if TYPE_CHECKING:
+    from teamwright.runtime.teams.deps import TeammatePlaces
 
 PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
@@ -52,7 +54,7 @@ SHARED = (
 
 def open_places(
     asked: Asked, options: Options, workspace: Workspace, notes: list[str], since: int
-) -> TeammatePlaces | None:
+) -> "TeammatePlaces | None":
     """None: in this process, where they always can."""
     own = workspace.own
     if asked == "remote" and not names_engine(options, workspace):
@@ -65,6 +67,8 @@ def open_places(
     if options.own_model or options.own_tools or options.definitions or options.answer or options.hooks:
         notes.append("teammates run in this process: what was made in Python cannot be handed on")
         return None
+    from teamwright.runtime.teams.deps import TeammatePlaces  # noqa: PLC0415  # with most of what a team needs
+
     panes = _panes(choice.backend, workspace, split=own.split_panes)
     return TeammatePlaces(panes, choice.backend, partial(_command, options=options, workspace=workspace, since=since))
 

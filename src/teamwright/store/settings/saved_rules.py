@@ -26,10 +26,16 @@ def change_rules(
         after = list(dict.fromkeys([*(rule for rule in before if rule not in gone), *add]))
         if after == before:
             return False
-        whole.setdefault(block, {})[name] = after
+        part = whole.setdefault(block, {})
+        part[name] = after
         if not after:
-            del whole[block][name]
-        replace(file, whole)
+            del part[name]
+        if not part:
+            del whole[block]
+        if whole:
+            replace(file, whole)
+        else:
+            file.unlink()  # an empty one would be taken for settings of the project
         return True
 
 

@@ -41,7 +41,7 @@ def run_plugins(parser: argparse.ArgumentParser, args: Sequence[str]) -> int:
             parser.error("list takes no names")
         return _show(state, find_all_plugins(options, ground) or Plugins(), as_json=found.json)
     if not found.names:
-        parser.error(f"{found.action} needs a name")
+        parser.error(f"{found.action} needs {'a path or a git address' if found.action == 'install' else 'a name'}")
     for name in found.names:
         match found.action:
             case "install":
@@ -155,8 +155,10 @@ def _chosen(root: Path, source: str, name: str) -> Path:
         raise _not_there(market, source, name)
     chosen = market.plugins[name]
     if chosen.folder is None:
-        where = f": `teamwright plugins install {chosen.address}` fetches it" if chosen.address else ""
-        raise UsageError(f"not installed: the plugin {name} is not in this marketplace itself{where}")
+        if not chosen.address:
+            raise UsageError(f"not installed: {source} lists the plugin {name}, but has no directory of it")
+        where = f"`teamwright plugins install {chosen.address}` fetches it"
+        raise UsageError(f"not installed: the plugin {name} is not in this marketplace itself: {where}")
     return chosen.folder
 
 

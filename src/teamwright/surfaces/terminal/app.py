@@ -147,6 +147,8 @@ class TerminalApp(App[Leave]):
         """Draw what has changed since the last frame. False if nothing has."""
         if not self.is_running or not self.screen_stack:
             return False
+        if self.app_focus and self.focused is None and len(self.screen_stack) == 1:
+            self._give_keys()
         passing = self._hint.text or self.clerk.doing  # it goes when its moment is over
         changed = bool(passing) | self.conversation.tick()
         changed |= self._margins.draw(passing or self._questions.hint)
@@ -157,6 +159,10 @@ class TerminalApp(App[Leave]):
             self._crew_version, changed = self.view.version, True
             self.run_worker(self.side.read(self.session), group="crew", exclusive=True)
         return changed
+
+    def _give_keys(self) -> None:
+        """What had the keyboard was hidden, as by a resize: what is typed must go somewhere."""
+        self.prompt.focus() if self.screen.query_one("#main").display else self.side.take_keys()
 
     def _keep(self) -> None:
         self.view.price_all()

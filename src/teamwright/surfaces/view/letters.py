@@ -7,7 +7,7 @@ from teamwright.core.data.message import Image, Message, Text
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral, restored, unquoted
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
-from teamwright.surfaces.view.text import duration, near, one_line
+from teamwright.surfaces.view.text import duration, near, one_line, said
 from teamwright.tools.bounds import bounded
 
 MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
@@ -19,6 +19,7 @@ _TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary"
 _TOOK = re.compile(r"duration_ms: (\d{1,15})")
 _ATTACHED = re.compile(r'<attached-\w+ name="([^"]*)">')
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
+_CHILDREN = re.compile(r"(?<=^<monitor-lines>)(?:<(task-id|summary)>.*?</\1>)+", re.S)
 _SIGNALS = {
     "idle_notification": "is idle",
     "shutdown_request": "asks for a shutdown",
@@ -54,14 +55,22 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
     if text.startswith("<task-notification"):
         return _notice(text, n, at)
     if text.startswith("<monitor-lines>"):
-        return Note("notice", restored(text.removeprefix("<monitor-lines>")), n=n, at=at)
+        lines, about = restored(_inside(_CHILDREN.sub("", text))), _tag("summary", text)
+        return Note("notice", f"{about}\n{lines}" if about else lines, n=n, at=at)
     if text.startswith("<hook-context>"):
-        return Note("info", f"a hook adds: {one_line(text.removeprefix('<hook-context>'))}", n=n, at=at)
+        return Note("info", f"a hook adds: {one_line(restored(_inside(text)))}", n=n, at=at)
+    if text.startswith("<scheduled-prompt "):
+        return Note("notice", f"scheduled: {restored(_inside(text))}", n=n, at=at)
     if attached := _ATTACHED.match(text):
         return Note("info", f"attached: {one_line(near(unquoted(attached[1]), cwd))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):
         return _shell_step(restored(ran[1]), int(ran[2]), restored(ran[3]), n, at)
-    return Spoken("person", text, n=n, at=at)
+    return Spoken("person", said(text), n=n, at=at)
+
+
+def _inside(text: str) -> str:
+    """What stands between the first tag and the last one."""
+    return text.partition(">")[2].rpartition("</")[0].strip("\n")
 
 
 def _shell_step(command: str, status: int, output: str, n: int, at: int) -> Step:

@@ -44,6 +44,7 @@ class Step(Struct, eq=False):
     result: str = ""  # bounded, raw: it must pass `text.safe` before it is drawn
     progress: str = ""
     asked: bool = False  # it waits for somebody's yes
+    queued: bool = False  # it waits for the call before it
     agent: AgentId | None = None  # the agent that this call started
     n: int = 0
     at: int = 0

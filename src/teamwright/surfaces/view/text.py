@@ -1,5 +1,6 @@
 """Sanitises all text from outside for the screen: hidden characters are escaped, lengths are bounded."""
 
+import re
 import textwrap
 from typing import Any
 
@@ -9,6 +10,7 @@ from teamwright.tools.catalog import traits_of
 LONGEST_LINE = 10_000  # characters of one line; a longer one is cut in the middle, and says so
 MOST_TEXT = 60_000  # characters of what is drawn as one piece
 TABS = 4
+_PASTED = re.compile(r'@(?:"[^"\n]*|\S*)/input/pictures/[0-9a-f]{16}\.png"?')
 
 
 def safe(text: str, *, most: int = MOST_TEXT) -> str:
@@ -35,6 +37,11 @@ def one_line(text: str, most: int = 200) -> str:
     if len(flat) <= most:
         return safe(flat)
     return safe(textwrap.shorten(text[: 8 * most], most, placeholder=" …"))
+
+
+def said(text: str) -> str:
+    """A prompt as a person wrote it: the file of a pasted picture is ours, and its name says nothing."""
+    return _PASTED.sub("[picture]", text) if "/input/pictures/" in text else text
 
 
 def near(path: str, cwd: str) -> str:

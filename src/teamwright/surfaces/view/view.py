@@ -24,6 +24,7 @@ from teamwright.core.data.event import (
     Suggested,
     TeamChanged,
     ToolEnded,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
     Warned,
@@ -190,7 +191,7 @@ class SessionFold:
                 agent.tokens += event.usage.input + event.usage.output + event.usage.cache_write
                 self._charge(agent, event.message.model or agent.model, event.usage)
                 self._settle(agent)
-            case ToolEnded():
+            case ToolStarted() | ToolEnded():
                 self._settle(agent)
             case TurnEnded():
                 failed = event.reason not in ("done", "interrupted")
@@ -244,6 +245,10 @@ class SessionFold:
         """What an agent is doing follows from its calls that run."""
         steps = list(self._fold(agent.id).steps.values())
         asked = [step for step in steps if step.asked]
+        busy = False  # a call with effects, which alone tells that it begins, runs alone
+        for step in steps:
+            step.queued = busy and not (step.begun or step.asked or step.agent)
+            busy = busy or bool(step.begun or step.asked)
         joined = [self.agents[s.agent].name for s in steps if s.agent in self.agents and s.agent is not None]
         agent.state, agent.waiting_for = "running", ""
         if asked:

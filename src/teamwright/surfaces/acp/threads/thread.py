@@ -83,7 +83,7 @@ class Thread:
             await hearing.hear(record)
         if past:
             hearing.tell_usage()
-            hearing.view.tasks_changed += 1
+            hearing.view.tasks_changed += self.port.facts.begun  # a new one has no tasks
         self._group.start_soon(self._kept, partial(self._follow, live))
         self._group.start_soon(self._kept, self._tick)
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teamwright.app import Options, open_workspace
+from teamwright.app.extensions.plugins import find_all_plugins
 from teamwright.app.extensions.servers import TOKENS, configured
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.extensions.server import Http, Reach, Sdk, ServerConfig, ServerState, Sse, Stdio
@@ -77,7 +78,10 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
     found = parser.parse_intermixed_args(own)
     if found.action == "serve":
         return run_serve(found)
-    ground = open_workspace(Options(cwd=Path.cwd(), env=dict(os.environ), trust=found.trust))
+    options = Options(cwd=Path.cwd(), env=dict(os.environ), trust=found.trust)
+    ground = open_workspace(options)
+    plugins = find_all_plugins(options, ground)
+    found.plugins = plugins.servers if plugins else ()
     match found.action:
         case "add":
             return _add(found, [*found.words, *rest], ground)
@@ -114,7 +118,7 @@ def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _servers(found: Namespace, ground: Workspace) -> dict[str, ServerConfig]:
     """Those in effect; a listing also shows what is turned off."""
-    servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config)
+    servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config, plugins=found.plugins)
     if found.action == "list":
         off = {config.name: replace(config, fault=OFF) for config in servers.off}
         servers = replace(servers, configs=servers.configs | off)

@@ -158,6 +158,8 @@ def reason_of(question: Question) -> str:
 
 def show_hidden(screen: Screen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
     """What cannot be seen at once must not go unnoticed, and no yes covers what nobody has looked at."""
+    if not _is_whole(screen, "Sheet", ".dialog--more"):
+        return
     read, more = screen.query_one(Sheet).is_read, screen.query_one(".dialog--more", Static)
     hidden = event.total - (event.last - event.first + 1)
     rest = "PgUp and PgDn show the rest" if read else UNREAD
@@ -169,6 +171,11 @@ def show_hidden(screen: Screen[Any], event: Sheet.Scrolled, *, yes: Sequence[str
         choices.hold(yes, held=bool(never) or not read)
 
 
+def _is_whole(screen: Screen[Any], *parts: str) -> bool:
+    """False while it closes, answered meanwhile: its parts go one by one."""
+    return all(screen.query(part) for part in parts)
+
+
 def _margin(widget: Widget) -> int:
     around = widget.styles.margin
     return around.height
@@ -176,8 +183,8 @@ def _margin(widget: Widget) -> int:
 
 def make_room(screen: Screen[Any]) -> None:
     """The answers stay on the screen, however long the request is."""
-    if not screen.query(Sheet):
-        return  # it was answered meanwhile
+    if not _is_whole(screen, "Sheet", "Choices", ".dialog--more"):
+        return
     sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
     box, most = sheet.parent, most_rows(screen)
     assert isinstance(box, Widget)

@@ -111,7 +111,7 @@ class DockedScreen(ModalScreen[None]):
 
     def action_behind(self, by: int) -> None:
         for talk in self._behind():
-            talk.scroll_relative(y=by * max(1, talk.size.height - 2), animate=False)
+            talk.page(by)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         for talk in self._behind():

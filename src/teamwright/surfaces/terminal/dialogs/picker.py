@@ -20,7 +20,7 @@ from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.view.team_digest import read_teams
-from teamwright.surfaces.view.text import one_line, safe
+from teamwright.surfaces.view.text import one_line, safe, said
 
 MOST = 500
 
@@ -34,7 +34,7 @@ def session_row(
     left += [("imported  ", palette.dim)] if entry.imported else []
     left += [(f"team {one_line(teams, 60)}  ", palette.accent)] if teams else []
     words = entry.name or entry.prompt or "(no prompt yet)"
-    left.append((one_line(words, 200), palette.text if not entry.fault else palette.dim))
+    left.append((one_line(said(words), 200), palette.text if not entry.fault else palette.dim))
     return row(left, _right(entry, width, palette, where=where), width)
 
 

@@ -22,7 +22,7 @@ from teamwright.surfaces.terminal.widgets.choices import Choice, Choices, no_fir
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import DiffRow, lines_of
-from teamwright.surfaces.view.text import one_line
+from teamwright.surfaces.view.text import one_line, said
 
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp
@@ -54,7 +54,7 @@ def point_row(point: RewindPoint, clock: str, width: int, palette: Palette) -> C
     if point.kind == "rewind":
         left.append(("↶ take this rewind back", palette.accent))
     else:
-        left.append((one_line(point.text.strip() or "(no words)", 300), palette.text))
+        left.append((one_line(said(point.text).strip() or "(no words)", 300), palette.text))
     return row(left, right, width)
 
 
@@ -168,7 +168,7 @@ class RewindQuestion(ModalScreen[str | None]):
 
 def ask_what(point: RewindPoint, preview: RewindPreview, home: str) -> RewindQuestion:
     """What goes back; `home` is the directory that names of files are shown from."""
-    about = "the rewind" if point.kind == "rewind" else f"“{one_line(point.text.strip(), 200)}”"
+    about = "the rewind" if point.kind == "rewind" else f"“{one_line(said(point.text).strip(), 200)}”"
     head = [("Back to before ", "bold"), (about, ""), (": what goes back?", "bold")]
     return RewindQuestion(head, preview_rows(preview, home), choices_for(preview))
 

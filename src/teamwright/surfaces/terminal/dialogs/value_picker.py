@@ -140,7 +140,8 @@ class ValuePicker(SearchList[str | None]):
 
     @on(Input.Submitted)
     def _entered(self) -> None:
-        self.take(self.query_one(RowList).chosen)
+        if (chosen := self.query_one(RowList).chosen) is not None:  # else nothing is found: other words may find it
+            self.take(chosen)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

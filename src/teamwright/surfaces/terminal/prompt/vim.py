@@ -1,6 +1,7 @@
 """Keys of vi for the input: what a key in normal mode does to a text; and whether they are wanted."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -9,9 +10,13 @@ from msgspec import Struct
 from teamwright.osfiles.private import write_file
 
 Mode = Literal["insert", "normal"]
-_COMMAND = re.compile(r"([1-9]\d*)?(?:([dcy])([1-9]\d*)?([hjklwbe0^$dcy])|([hjklwbe0^$xiaIAoOupPDC]))")
-_BEGUN = re.compile(r"([1-9]\d*)?(?:[dcy](?:[1-9]\d*)?)?")
-_SHORT = {"D": ("d", "$"), "C": ("c", "$"), "x": ("d", "l")}
+Kind = Callable[[str], int]  # letters of one kind in a row are a word; 0: blanks
+_MOTION = r"[hjklwbeWBE0^$G]|gg|[fFtT]."
+_COMMAND = re.compile(
+    rf"([1-9]\d*)?(?:([dcy])([1-9]\d*)?({_MOTION}|[ia][wW]|[dcy])|({_MOTION}|r.|[xXsSiaIAoOupPDCYJ~]))"
+)
+_BEGUN = re.compile(r"([1-9]\d*)?(?:[dcy](?:[1-9]\d*)?[gfFtTia]?|[gfFtTr])?")
+_SHORT = {"D": "d$", "C": "c$", "x": "dl", "X": "dh", "s": "cl", "S": "cc", "Y": "yy"}
 MOST = 1_000  # repetitions
 
 
@@ -57,13 +62,15 @@ class Vim:
             operator, motion = _SHORT[single]
         if operator:
             return self._operate(operator, motion, count, text, at)
-        return self._single(single, count, text, at)
+        return self._single(*_split(single), count, text, at)
 
-    def _single(self, key: str, count: int, text: str, at: int) -> VimEdit:
+    def _single(self, key: str, letter: str, count: int, text: str, at: int) -> VimEdit:
         start, end = _line(text, at)
         match key:
             case "j" | "k":
                 return VimEdit(at, action="down" if key == "j" else "up", times=count)
+            case "r" | "~" | "J":
+                return _change(key, letter, count, text, at)
             case "u":
                 return VimEdit(at, action="undo", times=count)
             case "p" | "P":
@@ -76,7 +83,7 @@ class Vim:
                 place = end if key == "o" else start
                 return VimEdit(place + (key == "o"), place, place, "\n")
             case _:
-                return VimEdit(_last(text, _move(key, count, text, at)))
+                return VimEdit(_last(text, _move(key + letter, count, text, at)))
 
     def _put(self, key: str, count: int, text: str, at: int) -> VimEdit:
         start, end = _line(text, at)
@@ -93,9 +100,12 @@ class Vim:
     def _operate(self, operator: str, motion: str, count: int, text: str, at: int) -> VimEdit | None:
         if motion in "dcy" and motion != operator:
             return None
-        if motion in "jkdcy":
+        if motion in ("j", "k", "d", "c", "y", "G", "gg"):
             return self._whole_lines(operator, motion, count, text, at)
-        start, end = sorted((at, _reach(operator, motion, count, text, at)))
+        if motion[0] in "ia":
+            start, end = _object(motion, text, at)
+        else:
+            start, end = sorted((at, _reach(operator, motion, count, text, at)))
         self._register, self._lines = text[start:end], False
         if operator == "y":
             return VimEdit(start)
@@ -108,6 +118,8 @@ class Vim:
     def _whole_lines(self, operator: str, motion: str, count: int, text: str, at: int) -> VimEdit:
         more = count if motion in "jk" else count - 1
         start, end = _line(text, at)
+        if motion in ("G", "gg"):
+            more, start, end = 0, 0 if motion == "gg" else start, len(text) if motion == "G" else end
         for _ in range(more):
             if motion == "k":
                 start = _line(text, max(0, start - 1))[0]
@@ -124,6 +136,11 @@ class Vim:
         return VimEdit(_line(text, max(0, start - 1))[0], max(0, start - 1), end)
 
 
+def _split(command: str) -> tuple[str, str]:
+    """A key, and the letter that it is about."""
+    return (command, "") if command == "gg" else (command[0], command[1:])
+
+
 def _line(text: str, at: int) -> tuple[int, int]:
     """Where the line begins and ends."""
     end = text.find("\n", at)
@@ -138,7 +155,12 @@ def _last(text: str, at: int) -> int:
 
 def _move(motion: str, count: int, text: str, at: int) -> int:
     start, end = _line(text, at)
-    match motion:
+    match motion[0]:
+        case "g" | "G":
+            lines = [0, *(found.end() for found in re.finditer("\n", text))]
+            return lines[min(count, len(lines)) - 1 if motion == "gg" or count > 1 else -1]
+        case "f" | "F" | "t" | "T":
+            return _find(motion, count, text, at)
         case "0":
             return start
         case "$":
@@ -150,19 +172,63 @@ def _move(motion: str, count: int, text: str, at: int) -> int:
         case "l":
             return min(end, at + count)
         case _:
+            kind = _kind if motion.islower() else _big_kind
             for _ in range(count):
-                at = {"w": _next_word, "e": _word_end, "b": _word_before}[motion](text, at)
+                at = {"w": _next_word, "e": _word_end, "b": _word_before}[motion.lower()](text, at, kind)
             return at
+
+
+def _find(motion: str, count: int, text: str, at: int) -> int:
+    """The letter on this line, or the place beside it; where there is none, nothing moves."""
+    (start, end), (way, letter) = _line(text, at), motion
+    forward = way in "ft"
+    places = [n for n in range(start, end) if text[n] == letter and (n > at if forward else n < at)]
+    if len(places) < count:
+        return at
+    place = places[count - 1] if forward else places[-count]
+    return place + {"f": 0, "F": 0, "t": -1, "T": 1}[way]
+
+
+def _change(key: str, letter: str, count: int, text: str, at: int) -> VimEdit:
+    """Other letters in the same places; or the next line joined to this one."""
+    end = _line(text, at)[1]
+    if key == "J":
+        next_words = end + 1 + len(text[end + 1 :]) - len(text[end + 1 :].lstrip(" \t"))
+        return VimEdit(end, end, next_words, " ") if end < len(text) else VimEdit(at)
+    last = at + count
+    if key == "r":
+        return VimEdit(last - 1, at, last, letter * count) if last <= end else VimEdit(at)
+    last = min(last, end)
+    return VimEdit(_last(text, last), at, last, text[at:last].swapcase())
+
+
+def _object(motion: str, text: str, at: int) -> tuple[int, int]:
+    """The word here, with `a` also the blanks behind it, or before it where there are none."""
+    (first, last), kind = _line(text, at), _kind if motion[1] == "w" else _big_kind
+    if at >= last:
+        return at, at
+    start, end = at, at
+    while start > first and kind(text[start - 1]) == kind(text[at]):
+        start -= 1
+    while end < last and kind(text[end]) == kind(text[at]):
+        end += 1
+    if motion[0] == "a":
+        behind = end + len(text[end:last]) - len(text[end:last].lstrip())
+        if behind == end:
+            start = first + len(text[first:start].rstrip())
+        end = behind
+    return start, end
 
 
 def _reach(operator: str, motion: str, count: int, text: str, at: int) -> int:
     """The other end of what an operator takes."""
-    if motion == "w" and operator == "c" and at < len(text) and not text[at].isspace():
-        return min(len(text), _move("e", count, text, at) + 1) if count > 1 else _end_of_word(text, at)
+    if motion in "wW" and operator == "c" and at < len(text) and not text[at].isspace():
+        kind, end = (_kind, "e") if motion == "w" else (_big_kind, "E")
+        return min(len(text), _move(end, count, text, at) + 1) if count > 1 else _end_of_word(text, at, kind)
     to = _move(motion, count, text, at)
-    if motion == "e":
+    if motion in "eE" or (motion[0] in "ft" and to > at):
         return min(len(text), to + 1)
-    if motion == "w":  # the last word of a line goes without its end
+    if motion in "wW":  # the last word of a line goes without its end
         inside = _line(text, at)[1]
         return inside if at < inside < to and text[inside:to].isspace() else to
     return to
@@ -172,34 +238,39 @@ def _kind(letter: str) -> int:
     return 0 if letter.isspace() else 1 if letter.isalnum() or letter == "_" else 2
 
 
-def _end_of_word(text: str, at: int) -> int:
+def _big_kind(letter: str) -> int:
+    """Of what only blanks divide."""
+    return 0 if letter.isspace() else 1
+
+
+def _end_of_word(text: str, at: int, kind: Kind) -> int:
     """Behind the word that is here."""
-    kind = _kind(text[at])
-    while at < len(text) and _kind(text[at]) == kind:
+    here = kind(text[at])
+    while at < len(text) and kind(text[at]) == here:
         at += 1
     return at
 
 
-def _next_word(text: str, at: int) -> int:
-    if at < len(text) and _kind(text[at]):
-        at = _end_of_word(text, at)
-    while at < len(text) and not _kind(text[at]):
+def _next_word(text: str, at: int, kind: Kind) -> int:
+    if at < len(text) and kind(text[at]):
+        at = _end_of_word(text, at, kind)
+    while at < len(text) and not kind(text[at]):
         at += 1
     return at
 
 
-def _word_end(text: str, at: int) -> int:
+def _word_end(text: str, at: int, kind: Kind) -> int:
     at += 1
-    while at < len(text) and not _kind(text[at]):
+    while at < len(text) and not kind(text[at]):
         at += 1
-    return _end_of_word(text, at) - 1 if at < len(text) else max(0, len(text) - 1)
+    return _end_of_word(text, at, kind) - 1 if at < len(text) else max(0, len(text) - 1)
 
 
-def _word_before(text: str, at: int) -> int:
-    while at > 0 and not _kind(text[at - 1]):
+def _word_before(text: str, at: int, kind: Kind) -> int:
+    while at > 0 and not kind(text[at - 1]):
         at -= 1
-    kind = _kind(text[at - 1]) if at else 0
-    while at > 0 and _kind(text[at - 1]) == kind:
+    here = kind(text[at - 1]) if at else 0
+    while at > 0 and kind(text[at - 1]) == here:
         at -= 1
     return at
 

@@ -79,8 +79,17 @@ class DrawnBlock:
             case Step():
                 agent = view.agents.get(item.agent) if item.agent else None
                 used = (agent.tokens, agent.doing) if agent is not None else ()
-                beat = now // 100 if item.status == "running" and not item.asked else 0
-                return (item.status, item.asked, item.title, len(item.result), len(item.progress), beat, used)
+                beat = now // 100 if item.status == "running" and not (item.asked or item.queued) else 0
+                return (
+                    item.status,
+                    item.asked,
+                    item.queued,
+                    item.title,
+                    len(item.result),
+                    len(item.progress),
+                    beat,
+                    used,
+                )
 
     def _draw(self, width: int, palette: Palette, view: SessionFold, *, opened: bool, now: int) -> list[Strip]:
         item = self.item

@@ -54,7 +54,8 @@ def _folded(step: Step, width: int, palette: Palette) -> list[Strip]:
 
 
 def _head(step: Step, width: int, palette: Palette, *, now: int, agent: AgentView | None) -> Text:
-    mark = SPINNER[now // 100 % len(SPINNER)] if step.status == "running" and not step.asked else MARKS[step.status]
+    runs = step.status == "running" and not step.asked and not step.queued
+    mark = SPINNER[now // 100 % len(SPINNER)] if runs else MARKS[step.status]
     style = {"ok": palette.good, "error": palette.bad, "denied": palette.warn, "running": palette.accent}[step.status]
     mark, style = ("?", palette.warn) if step.asked else (mark, style)
     right = _right(step, now, agent)
@@ -77,6 +78,8 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
         return "waits for your answer"
     if step.status == "denied":
         return "refused"
+    if step.status == "running" and step.queued:
+        return ""
     if _changes(step) and step.status == "ok":
         parts.append(count_lines(step.patch) or count(rows_of(step.tool, step.args)))
     parts += _used(agent)

@@ -71,7 +71,10 @@ class Side(Vertical):
         self.query_one(ContentSwitcher).current = page
         self.draw_tabs()
         self._agents.draw()
-        self.query_one(f"#{page}").query(RowList).first(RowList).focus()
+        self.take_keys()
+
+    def take_keys(self) -> None:
+        self.query_one(f"#{self.page}").query(RowList).first(RowList).focus()
 
     def action_close(self) -> None:
         self.post_message(self.Closed())
