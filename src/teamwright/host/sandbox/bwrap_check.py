@@ -38,7 +38,7 @@ _CASES = {"write": _BOUND, "read": _CLOSED, "none": _HIDDEN}
 def check_text(policy: Policy, mounts: str) -> str:
     """Empty where no program could have been at a place that is mounted. `mounts`: /proc/self/mountinfo out here."""
     known = _read(mounts)
-    within: dict[str, Access] = {path: kind for path, kind in _in_reach(policy) if path not in known}
+    within = dict[str, Access](entry for entry in _in_reach(policy) if entry[0] not in known)
     if not within:  # no program moves a mount of the machine
         return ""
     groups: dict[tuple[str, str, Access], list[str]] = {}
