@@ -150,7 +150,6 @@ def test_wrong_words_are_one_sentence(program: Program, tmp_path: Path) -> None:
         (("engine", "run", str(tmp_path / "none")), "is no engine"),
         (("engine", "init"), "init DIR"),
         (("engine", "status"), "name the engine"),
-        (("teams", "delete", "x", "--engine", "nats://h"), "leave --engine out"),
     ):
         ran = program.run(*args)
         assert ran.rc == 2 and words in ran.err, ran.err

@@ -10,7 +10,7 @@ import pytest
 
 from engine_kit import Engines, Host, caught_up, open_host
 from journal import all_rows
-from program import Program
+from program import Program, tool
 from remote_stage import until
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.acts.removal import RemoveSession
@@ -121,6 +121,18 @@ def test_one_that_runs_is_refused(program: Program, other: Program, url: str):
     assert session in listed(other, url)
     live.process.send_signal(signal.SIGKILL)
     live.process.wait(30)
+
+
+@pytest.mark.spec("Z31", "CL3")
+def test_the_team_of_a_removed_session_is_deleted_too(program: Program, other: Program, url: str):
+    gone = say(program, url, [tool("TeamCreate", team_name="alpha", description="a team"), "made"])
+    assert program.run("sessions", "delete", gone, "--engine", url).rc == 0
+    ran = other.run("teams", "delete", "alhpa", "--engine", url)
+    assert ran.rc == 2 and "did you mean alpha?" in ran.err, ran.err
+    ran = other.run("teams", "delete", "alpha", "--engine", url)
+    assert ran.rc == 0 and "deleted alpha" in ran.out, ran.err
+    assert json.loads(program.run("teams", "--json", "--engine", url).out) == []
+    say(program, url, [tool("TeamCreate", team_name="alpha", description="another"), "made"])
 
 
 @pytest.mark.spec("Z31")

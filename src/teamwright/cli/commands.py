@@ -219,8 +219,6 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
         parser.add_argument("action", nargs="?", choices=("list", "delete"), default="list")
         parser.add_argument("team", nargs="?", metavar="TEAM", help="with delete: a team whose lead is gone")
     found = parser.parse_args(args)
-    if name == "teams" and found.action == "delete" and found.engine:
-        parser.error("delete works on the teams of this machine: leave --engine out")
     if name == "teams" and (found.action == "delete") != bool(found.team):
         parser.error("delete needs the name of a team" if found.action == "delete" else "list takes no name")
     from teamwright.surfaces.commands.teams import inbox as inbox_command
@@ -229,7 +227,7 @@ def _of_teams(name: str, parser: "argparse.ArgumentParser", args: list[str]) -> 
     if name == "teams" and found.action == "delete":
         from teamwright.surfaces.commands.teams.delete import delete_team
 
-        return delete_team(found.team, as_json=found.json)
+        return delete_team(found.team, found.engine, as_json=found.json)
     _look_through(found.engine)
     if name == "teams":
         return teams_command.show_teams(as_json=found.json)

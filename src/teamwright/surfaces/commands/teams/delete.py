@@ -13,6 +13,7 @@ from teamwright.core.data.team import Member, Refused
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.text import closest, plural
 from teamwright.host.git.worktrees.worktree import find_one, remove
+from teamwright.store.db.database import Database
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.mirrors.team import TeamMirror
@@ -23,13 +24,18 @@ from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import print_json
 from teamwright.tools.bounds import visible
 
+_PATIENCE = 60.0  # seconds for an engine
 
-def delete_team(name: str, *, as_json: bool) -> int:
+
+def delete_team(name: str, engine: str | None, *, as_json: bool) -> int:
     """Roster, inboxes and tasks go; a worktree goes only if it holds no work."""
     home = home_from(os.environ)
-    if not home.state.exists():
+    if engine is not None:
+        team, members = anyio.run(_delete_in_engine, home, name, engine)
+    elif home.state.exists():
+        team, members = anyio.run(_delete_here, home, name)
+    else:
         raise UsageError(f"there is no team {visible(name)}")
-    team, members = anyio.run(_delete, home, name)
     trees = [_settle(member) for member in members if member.worktree and Path(member.worktree).is_dir()]
     if as_json:
         print_json({"team": team, "members": [member.name for member in members], "worktrees": trees})
@@ -40,24 +46,41 @@ def delete_team(name: str, *, as_json: bool) -> int:
     return 0
 
 
-async def _delete(home: Home, name: str) -> tuple[str, list[Member]]:
+async def _delete_here(home: Home, name: str) -> tuple[str, list[Member]]:
     state = await StateStore.open(home.state)
     try:
-        teams = TeamTable(state.database)
-        known = {team.name.casefold(): team.name for team in await teams.teams()}
-        if (team := known.get(name.casefold())) is None:
-            near = closest(name, known.values())
-            hint = f"did you mean {near}?" if near else f"teams: {', '.join(known.values()) or 'none'}"
-            raise UsageError(f"there is no team {visible(name)}; {hint}")
-        members = [member for member in await teams.members(team) if not member.is_lead]
-        done = await teams.delete_left(team)
-        if isinstance(done, Refused):
-            raise UsageError(done.reason)
-        await TeamMirror(home.root, teams, MailTable(state.database)).remove(team)
-        await TaskMirror(home.root, TaskTable(state.database)).remove(team)
-        return team, members
+        return await _delete(state.database, home, name)
     finally:
         await state.close()
+
+
+async def _delete_in_engine(home: Home, name: str, engine: str) -> tuple[str, list[Member]]:
+    from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
+    from teamwright.surfaces.commands.through_engine import read_named_engine  # noqa: PLC0415
+
+    address = read_named_engine(engine)
+    assert address is not None
+    space = await open_space(address, home.root, Joining(patience=_PATIENCE))
+    try:
+        return await _delete(space.database, space.home, name)
+    finally:
+        await space.close()
+
+
+async def _delete(database: Database, home: Home, name: str) -> tuple[str, list[Member]]:
+    teams = TeamTable(database)
+    known = {team.name.casefold(): team.name for team in await teams.teams()}
+    if (team := known.get(name.casefold())) is None:
+        near = closest(name, known.values())
+        hint = f"did you mean {near}?" if near else f"teams: {', '.join(known.values()) or 'none'}"
+        raise UsageError(f"there is no team {visible(name)}; {hint}")
+    members = [member for member in await teams.members(team) if not member.is_lead]
+    done = await teams.delete_left(team)
+    if isinstance(done, Refused):
+        raise UsageError(done.reason)
+    await TeamMirror(home.root, teams, MailTable(database)).remove(team)
+    await TaskMirror(home.root, TaskTable(database)).remove(team)
+    return team, members
 
 
 def _settle(member: Member) -> dict[str, Any]:
