@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,23 @@ def run_killed(program: Program, point: str, passes: int) -> bool:
         env={"TEAMWRIGHT_CRASHPOINT": f"{point}:{passes}"},
     )  # fmt: skip
     assert ran.rc in (0, -signal.SIGKILL), ran.err
+    wait_for_orphans(program)
     return ran.rc != 0
+
+
+def wait_for_orphans(program: Program) -> None:
+    """A command that was under way when its program was killed may leave its mark afterwards."""
+    end = time.monotonic() + 10
+    while any(stands_in(entry, program.project) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        assert time.monotonic() < end, "a command goes on"
+        time.sleep(0.01)
+
+
+def stands_in(process: Path, directory: Path) -> bool:
+    try:
+        return (process / "cwd").readlink() == directory
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("point", ["state.committed", "state.commit", "transcript.append", "transcript.sync"])
