@@ -32,7 +32,7 @@ def test_rules_are_listed_with_their_source_and_local_ones_removed(program: Prog
     ]  # fmt: skip
     removed = program.run("permissions", "remove", "Bash(make *)", "Agent(x)")
     assert removed.rc == 0 and f"removed from {LOCAL}: allow Bash(make *)" in removed.out
-    assert json.loads((program.project / LOCAL).read_text()) == {"permissions": {}, "env": {"A": "b"}}
+    assert json.loads((program.project / LOCAL).read_text()) == {"env": {"A": "b"}}
     assert [row["rule"] for row in json.loads(program.run("permissions", "--json").out)] == ["Read(.env)"]
     for args, words in (
         (("remove", "Bash(make *)"), f"there is no rule Bash(make *) in {LOCAL}"),

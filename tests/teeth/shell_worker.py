@@ -192,7 +192,7 @@ class Worker:
         signal.setitimer(signal.ITIMER_REAL, min(LONGEST, SECONDS * max(1.0, crowd)))
         try:
             with subprocess.Popen(
-                bash._shell(env["PATH"], letterbox, gate), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                bash._shell(env["PATH"], letterbox, gate, "", ""), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, cwd=ground.project, env=env, pass_fds=(letterbox, gate),
                 start_new_session=True, bufsize=0,
             ) as child:  # fmt: skip
