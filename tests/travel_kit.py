@@ -37,6 +37,7 @@ class Machines:
     def __init__(self, top: Path, repo: Path) -> None:
         self.top, self.repo, self.objects = top, repo, Files(top / "objects")
         self.parcels = list[Parcel]()
+        self.author = Author("Ada", "ada@localhost")
 
     async def known(self, project: str) -> list[Parcel]:
         return [parcel for parcel in self.parcels if parcel.project == project]
@@ -58,8 +59,7 @@ class Machines:
         allowed: tuple[str, ...] = (),
     ) -> Room:
         site = Site(self.top / worker, self.known, self.objects, allowed)
-        author = Author("Ada", "ada@localhost")
-        origin = Origin(f"a-{name}", name, journey.project, journey.base, author, journey.upstream)
+        origin = Origin(f"a-{name}", name, journey.project, journey.base, self.author, journey.upstream)
         return await open_room(site, origin, saved or [])
 
     async def start(self, name: str = "far", worker: str = "w1") -> Room:

@@ -1,10 +1,9 @@
 """Remote agents of a session: what workers are told of them, and how their code leaves and comes back."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from teamwright.core.data.charter import Charter, HookName, write_rules
 from teamwright.core.data.code import Author, BranchBack, Journey, Landed
@@ -12,6 +11,7 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.ids import AgentId
 from teamwright.library import instructions
 from teamwright.runtime.agents.limits.shared import share_limits
+from teamwright.runtime.shared_run import SharedRun
 from teamwright.runtime.workers.answering import Answering
 from teamwright.runtime.workers.remotes import Draft, RemoteAgents, RemoteDeps
 from teamwright.store.tables.bundles import BundleTable
@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 _HOOKS: tuple[HookName, ...] = ("PreToolUse", "TaskCreated", "TaskCompleted", "TeammateIdle")
 
 
-class TravellingCode(Struct, frozen=True):
+class TravellingCode:
     """This repository: what leaves it, and what comes back to it."""
 
-    services: "Services"
-    space: "Space"
+    def __init__(self, services: "Services", space: "Space") -> None:
+        self.services, self.space = services, space
+        self._departures: dict[tuple[Path, str], SharedRun[tuple[Journey, Author]]] = {}
 
     async def depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
+        """Many agents may be sent at once: git looks at the repository once for all that wait for it."""
+        return await self._departures.setdefault((cwd, fetch), SharedRun()).get(partial(self._depart, cwd, fetch))
+
+    async def _depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
         from teamwright.host.git.travel.departure import author_of, depart  # noqa: PLC0415
 
         bundles, own = BundleTable(self.space.database), self.services.workspace.own.engine

@@ -1,9 +1,11 @@
 """Runs git by argv so that it never waits for a person, and reads what it says of a repository."""
 
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
@@ -40,7 +42,6 @@ _FRONT = (
     "git",
     "--no-pager",
     "--literal-pathspecs",
-    "--no-optional-locks",
     *(word for setting in _SETTINGS for word in ("-c", setting)),
 )
 _NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
@@ -159,7 +160,7 @@ async def _start(
     try:
         with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
             return await anyio.open_process(
-                argv,
+                (_find_git(env["PATH"]), *argv[1:]),
                 stdin=ends[0],
                 stdout=ends[1],
                 stderr=PIPE,
@@ -174,6 +175,12 @@ async def _start(
         why = getattr(error, "strerror", None) or error
         raise ToolError(f"git could not be started in {shown(str(cwd))}: {why}.") from None
     raise AssertionError("nobody cancels this scope")
+
+
+@lru_cache(16)
+def _find_git(path: str) -> str:
+    """Looked for once, and not at each start in every directory of the path."""
+    return shutil.which("git", path=path) or "git"
 
 
 async def _take(stream: ByteReceiveStream, kept: bytearray, most: int) -> None:

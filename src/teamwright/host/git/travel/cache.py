@@ -12,7 +12,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.bundle import take_bundle
 from teamwright.host.git.travel.objects import Objects, draft, get_code
-from teamwright.host.git.travel.repo import LONG, Repo, check_commits, ours
+from teamwright.host.git.travel.repo import LONG, Repo, check_commits, init, ours
 from teamwright.host.git.travel.source import fetch_from
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import make_dir
@@ -44,12 +44,15 @@ class Cache(Struct, frozen=True):
     async def fetch(self, base: str, parcels: Sequence[Parcel], objects: Objects) -> None:
         """So that this commit is here, with its history."""
         check_commits(base)
+        self._check_project()
+        if self._has(base):
+            return
         async with self._alone():
             await self._make(base)
-            if self.upstream is not None and not await self._has(base):
+            if self.upstream is not None and not self._has(base):
                 await fetch_from(self.repo, self.upstream, base, self.allowed)
                 await self.repo.text("update-ref", f"{_TIPS}/{base}", base)
-            for parcel in await self._missing(base, parcels):
+            for parcel in self._missing(base, parcels):
                 await self._take(parcel.object, [parcel.tip], objects)
 
     async def fetch_back(self, back: BranchBack, parcels: Sequence[Parcel], objects: Objects) -> None:
@@ -58,16 +61,16 @@ class Cache(Struct, frozen=True):
         check_commits(*tips)
         await self.fetch(back.base, parcels, objects)
         async with self._alone():
-            if back.object and not all([await self._has(tip) for tip in tips]):
+            if back.object and not all(self._has(tip) for tip in tips):
                 await self._take(back.object, tips, objects)
 
-    async def _missing(self, base: str, parcels: Sequence[Parcel]) -> list[Parcel]:
+    def _missing(self, base: str, parcels: Sequence[Parcel]) -> list[Parcel]:
         """What is lacking, what others build on first."""
         known, order = {parcel.tip: parcel for parcel in parcels}, dict[str, Parcel]()
         open_, seen = [base], set[str]()
         while open_:
             tip = open_.pop()
-            if tip in seen or await self._has(tip):
+            if tip in seen or self._has(tip):
                 continue
             seen.add(tip)
             if tip not in known:
@@ -77,8 +80,12 @@ class Cache(Struct, frozen=True):
             open_ += known[tip].prerequisites
         return _sorted(order)
 
-    async def _has(self, tip: str) -> bool:
-        return bool(await self.repo.commit(f"{_TIPS}/{tip}"))
+    def _has(self, tip: str) -> bool:
+        """Its ref is written once all that it leads to is here, and nobody packs refs here: so it is a file."""
+        try:
+            return (self.path / _TIPS / tip).read_text("ascii").strip() == tip
+        except (OSError, ValueError):
+            return False
 
     async def _take(self, name: str, tips: Sequence[str], objects: Objects) -> None:
         async with draft(self.folder / "tmp") as path:
@@ -89,11 +96,14 @@ class Cache(Struct, frozen=True):
         lines = "".join(f"update {_TIPS}/{tip} {tip}\n" for tip in dict.fromkeys(tips))
         await self.repo.text("update-ref", "--stdin", input=lines.encode())
 
-    async def _make(self, base: str) -> None:
+    def _check_project(self) -> None:
         if len(self.project) != _PROJECT_DIGITS or not self.project.isalnum():
             raise ToolError(f"`{shown(self.project, 80)}` is not the name of a repository's cache.")
+
+    async def _make(self, base: str) -> None:
         if not (self.path / "HEAD").exists():
-            await init(ours(self.folder / f"{self.project}.git"), base, "--bare")
+            await anyio.to_thread.run_sync(make_dir, self.path)
+            await init(self.repo, base, "--bare")
             for name, value in _SETTINGS.items():
                 await self.repo.text("config", name, value)
 
@@ -117,11 +127,3 @@ def _sorted(parcels: Mapping[str, Parcel]) -> list[Parcel]:
             raise ToolError("What the engine says of its code builds on itself.")
         done += [rest.pop(tip) for tip in ready]
     return done
-
-
-async def init(repo: Repo, like: str, *how: str) -> None:
-    """An empty repository of ours, without anybody's template, for objects as this one is named."""
-    where = Path(repo.extra["GIT_DIR"])
-    await anyio.to_thread.run_sync(make_dir, where if "--bare" in how else where.parent)
-    kind = "sha256" if len(like) == 64 else "sha1"
-    await repo.text("init", "--quiet", "--template=", f"--object-format={kind}", *how)

@@ -18,6 +18,7 @@ from teamwright.host.git.worktrees.status import read_status
 _MEGABYTE = 1 << 20
 _NAME = "refs/heads/base"  # in the bundle; nobody reads it
 _MOST_TIPS = 200  # that are tried as what the engine has already: the newest
+_projects: dict[str, str] = {}  # by commit, whose history never changes
 _SURE = 8  # objects that take so many times more room than may be sent do not become small in a pack
 
 
@@ -31,7 +32,7 @@ async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scr
         )
     place = await locate(cwd)
     repo, directory = theirs(place.here), _below(place.here, cwd)
-    if (await repo.text("rev-parse", "--is-shallow-repository")).strip() == "true":
+    if (place.common / "shallow").exists():
         raise ToolError(
             f"{shown(str(place.here))} is a shallow clone, whose history is not whole. Run `git fetch --unshallow` "
             "there, then try again."
@@ -62,8 +63,10 @@ async def project_of(cwd: Path) -> str:
 async def author_of(cwd: Path) -> Author:
     """Whose name commits carry here. Git itself would guess where nobody said it; we do not."""
     repo, none = theirs(cwd), Author()
-    name = (await repo.run("config", "--get", "user.name")).out.strip()
-    email = (await repo.run("config", "--get", "user.email")).out.strip()
+    ran = await repo.run("config", "-z", "--get-regexp", r"^user\.(name|email)$")
+    entries = [entry.partition("\n") for entry in ran.out.split("\0")]
+    found = {key: value for key, _, value in entries}  # the last of a name counts
+    name, email = found.get("user.name", ""), found.get("user.email", "")
     return Author(_tame(name) or none.name, _tame(email) or none.email)
 
 
@@ -77,8 +80,10 @@ def _below(top: Path, cwd: Path) -> str:
 
 
 async def _project(repo: Repo, head: str) -> str:
-    roots = (await repo.text("rev-list", "--max-parents=0", head, limit=LONG)).split()
-    return hashlib.sha256(roots[-1].encode()).hexdigest()
+    if head not in _projects:
+        roots = (await repo.text("rev-list", "--max-parents=0", head, limit=LONG)).split()
+        _projects[head] = hashlib.sha256(roots[-1].encode()).hexdigest()
+    return _projects[head]
 
 
 async def _count_left(tree: Path) -> int:

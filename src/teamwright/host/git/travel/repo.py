@@ -113,6 +113,12 @@ def ours(git_dir: Path, tree: Path | None = None) -> Repo:
     return Repo(git_dir if tree is None else tree, _PLAIN | _ALONE | where, front)
 
 
+async def init(repo: Repo, like: str, *how: str) -> None:
+    """An empty repository of ours, without anybody's template, for objects as this one is named."""
+    kind = "sha256" if len(like) == 64 else "sha1"
+    await repo.text("init", "--quiet", "--template=", f"--object-format={kind}", *how)
+
+
 def signed(name: str, email: str) -> dict[str, str]:
     """The environment in which commits carry this name."""
     both = (("NAME", name), ("EMAIL", email))

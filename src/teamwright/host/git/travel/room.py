@@ -13,10 +13,11 @@ from msgspec import Struct
 from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.text import shown
 from teamwright.host.git.travel.bundle import write_bundle
-from teamwright.host.git.travel.cache import Cache, init
+from teamwright.host.git.travel.cache import Cache
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed, together
+from teamwright.host.git.travel.repository import Start, plain_config, write_repository
 from teamwright.host.git.travel.restoring import restore
 from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words
 from teamwright.host.git.worktrees.record import branch_of
@@ -26,6 +27,7 @@ from teamwright.osfiles.trees import remove_tree
 SAVED = "refs/teamwright/saved"
 _WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
 _LFS = b"filter=lfs"
+_MOST_BASES = 1000  # remembered
 
 
 class Site(Struct, frozen=True):
@@ -52,6 +54,16 @@ class Origin(Struct, frozen=True):
     upstream: Upstream | None = None  # in place of the engine
 
 
+class _Base(Struct, frozen=True):
+    """A commit that agents start at."""
+
+    tree: str
+    notes: tuple[str, ...]
+
+
+_bases: dict[tuple[Path, str], _Base] = {}  # by cache and commit
+
+
 class Room:
     def __init__(self, site: Site, origin: Origin) -> None:
         self._site, self._origin = site, origin
@@ -60,6 +72,7 @@ class Room:
         self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
         self._repo = ours(self.path / ".git", self.path)
         self._index = TreeIndex(self._repo, self.path.parent)
+        self._busy = anyio.Lock()  # one look at a time: a teammate's turn may end while an agent of its own works
         self._last: SavedTree | None = None
         self._tree, self._count = "", 0
         self._back: tuple[str, str, Mapping[str, str]] | None = None
@@ -73,21 +86,33 @@ class Room:
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
         await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
-        await anyio.to_thread.run_sync(_make_anew, self.path)
-        await init(self._repo, origin.base, f"--initial-branch={self.branch}")
-        alternates = self.path / ".git" / "objects" / "info" / "alternates"
-        await anyio.to_thread.run_sync(alternates.write_text, f"{self._cache.path / 'objects'}\n")
-        for name, value in (("user.name", origin.author.name), ("user.email", origin.author.email), ("gc.auto", "0")):
-            await self._repo.text("config", name, value)
-        await self._repo.text("update-ref", f"refs/heads/{self.branch}", origin.base)
+        start = Start(self.branch, origin.base, origin.author, self._cache.path / "objects")
+        config = await plain_config(site.folder, origin.base)
+        await anyio.to_thread.run_sync(_make_anew, self.path, config, start)
+        index = self.path / ".git" / "index"
         if saved:
             await restore(self._repo, site, saved, SAVED)
             self._last, self._count = saved[-1], len(saved)
             self._tree = await self._repo.tree(saved[-1].commit)
+            await self._index.seed(index)
+            self.notes = await self._look()
         else:
             await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
-        await self._index.seed(self.path / ".git" / "index", None if saved else origin.base)
-        self.notes = await self._look()
+            base = await self._read_base()
+            self._tree, self.notes = base.tree, base.notes
+            await self._index.seed(index)
+            head, refs = self._start
+            self._index.know(Heads(head, origin.base, refs), base.tree)
+
+    async def _read_base(self) -> "_Base":
+        """Read once for all agents that start there. It is checked out here."""
+        key = (self._cache.path, self._origin.base)
+        if key not in _bases:
+            if len(_bases) >= _MOST_BASES:
+                _bases.clear()
+            tree, notes = await together(self._repo.tree(self._origin.base), self._look())
+            _bases[key] = _Base(tree, notes)
+        return _bases[key]
 
     async def _look(self) -> tuple[str, ...]:
         """What is not as it would be in a clone that somebody made by hand."""
@@ -105,10 +130,14 @@ class Room:
     async def save(self, path: Path | None = None) -> SavedTree | None:
         """The tree as it is now, stored in the engine; None if nothing has changed since it was stored. `path`: only
         this file can have changed."""
+        async with self._busy:
+            return await self._save(path)
+
+    async def _save(self, path: Path | None) -> SavedTree | None:
         heads, looked = await self._index.write(path)
         last = self._last
         before = (last.head, dict(last.refs)) if last else self._start
-        if (looked.tree, heads.head, heads.refs) == (self._tree or await self._base_tree(), *before):
+        if (looked.tree, heads.head, heads.refs) == (self._tree, *before):
             return None
         new = {path: why for path, why in looked.skipped.items() if path not in self._told}
         self._told |= new.keys()
@@ -144,20 +173,21 @@ class Room:
     def _start(self) -> tuple[str, dict[str, str]]:
         return f"refs/heads/{self.branch}", {f"refs/heads/{self.branch}": self._origin.base}
 
-    async def _base_tree(self) -> str:
-        self._tree = await self._repo.tree(self._origin.base)
-        return self._tree
-
     # --- the branch back
 
     async def back(self) -> BranchBack | None:
         """All its work since the base, stored in the engine; None if there is none, or none since the last time."""
+        async with self._busy:
+            return await self._find_back()
+
+    async def _find_back(self) -> BranchBack | None:
         heads, looked = await self._index.write()
         now = (heads.commit, looked.tree, heads.refs)
         if now == self._back:
             return None
         base, tip, loose = self._origin.base, heads.commit or self._origin.base, False
-        if looked.tree != await self._repo.tree(tip):
+        known = _bases.get((self._cache.path, tip))
+        if looked.tree != (known.tree if known else await self._repo.tree(tip)):
             words = f"left uncommitted by {shown(self._origin.name, 100)}"
             tip, loose = await self._commit(looked.tree, [tip], words), True
         refs = {"": tip} | await self._others(heads, tip)
@@ -226,9 +256,10 @@ async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ())
     return room
 
 
-def _make_anew(tree: Path) -> None:
+def _make_anew(tree: Path, config: str, start: Start) -> None:
     remove_tree(tree.parent)
     make_dir(tree)
+    write_repository(tree / ".git", config, start)
 
 
 def _uses_lfs(files: Sequence[Path]) -> bool:

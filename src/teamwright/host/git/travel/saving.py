@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
 import anyio.to_thread
@@ -14,6 +13,7 @@ from teamwright.host.git.travel.repo import LONG, Repo, together
 
 MOST_FILE = 64 << 20
 MOST_BRANCHES = 500
+_MOST_REFS = 1 << 20  # bytes of a file that names branches
 _SHOWN = 5
 _LINK = "160000"
 
@@ -32,23 +32,29 @@ class TreeIndex:
     def __init__(self, repo: Repo, folder: Path) -> None:
         self._repo, self._path = repo, folder / "index"
         self._extra = {"GIT_INDEX_FILE": str(self._path)}
+        self._heads = HeadReader(repo)
         self._head: str | None = None
         self._tree = ""  # what it was written as, while nothing was changed in it since
 
-    async def seed(self, index: Path, head: str | None) -> None:
-        """With what git knows of files that it has just written; an agent's own index might hide some. `head`: the
-        tree is as this commit is."""
+    async def seed(self, index: Path) -> None:
+        """With what git knows of files that it has just written; an agent's own index might hide some."""
         await anyio.to_thread.run_sync(shutil.copyfile, index, self._path)
-        self._head, self._tree = head, ""
+        self._head, self._tree = None, ""
+
+    def know(self, heads: "Heads", tree: str) -> None:
+        """After `seed`: this is checked out, and nothing has been changed."""
+        self._heads.know(heads)
+        self._head, self._tree = heads.commit, tree
 
     async def write(self, only: Path | None = None) -> tuple["Heads", Looked]:
         """Where HEAD and the branches are, and the tree. `only`: nothing else has changed.
 
         Programs of git take longer to start than to do this, so what can be asked at once is.
         """
+        self._path.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed; nobody else writes it
         if not self._path.exists():
             self._head, only = None, None
-        heads, paths = await together(read_heads(self._repo), self._look(only))
+        heads, paths = await together(self._heads.read(), self._look(only))
         if self._head != heads.commit:  # it stands on another commit: an index of that one
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
@@ -59,30 +65,26 @@ class TreeIndex:
         return heads, Looked(self._tree, skipped)
 
     async def _look(self, only: Path | None) -> list[str]:
-        if self._head is None:
-            return []
-        return await (self._changed() if only is None else self._changed_at(only))
+        outside = only is not None and not only.is_relative_to(self._repo.cwd)
+        return [] if self._head is None or outside else await self._changed(only)
 
-    async def _changed(self) -> list[str]:
-        """Paths that differ from our index, and those that it does not have; ignored ones are not among them."""
-        told = await together(
-            self._repo.text(
-                "diff-files", "-z", "--name-only", "--ignore-submodules=all", extra=self._extra, limit=LONG
-            ),
-            self._repo.text("ls-files", "-z", "--others", "--exclude-standard", extra=self._extra, limit=LONG),
-        )
-        return [path for path in "".join(told).split("\0") if path]
-
-    async def _changed_at(self, path: Path) -> list[str]:
-        """The same for one file."""
-        if not path.is_relative_to(self._repo.cwd):
-            return []
-        words = ("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard", "--", str(path))
-        told = await self._repo.text(*words, extra=self._extra)
+    async def _changed(self, only: Path | None = None) -> list[str]:
+        """Paths that differ from our index, and those that it does not have; ignored ones are not among them. What
+        was only touched is noted in the index, so that it is read once."""
+        where = ("--", str(only)) if only else ()
+        words = ("--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", *where)
+        noting = self._extra | {"GIT_OPTIONAL_LOCKS": "1"}
+        ran = await self._repo.run("status", *words, extra=noting, limit=LONG)
+        if not ran.status and not ran.cut:
+            return [path for entry in ran.out.split("\0") if (path := _changed_path(entry))]
+        words = ("-z", "--others", "--modified", "--deleted", "--exclude-standard", *where)  # HEAD may name nothing
+        told = await self._repo.text("ls-files", *words, extra=self._extra, limit=LONG)
         return [path for path in dict.fromkeys(told.split("\0")) if path]
 
-    async def _add(self, paths: Iterable[str]) -> dict[str, str]:
-        skipped = await anyio.to_thread.run_sync(_sort_out, self._repo.cwd, list(paths))
+    async def _add(self, paths: list[str]) -> dict[str, str]:
+        if not paths:
+            return {}
+        skipped = await anyio.to_thread.run_sync(_sort_out, self._repo.cwd, paths)
         good = [path for path, why in skipped.items() if not why]
         words = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
         if good:
@@ -101,6 +103,13 @@ class TreeIndex:
             ran = await self._repo.run(*words, input=_fields(part), extra=self._extra, limit=LONG)
             faults |= await self._add_each(part, words) if ran.status else {}
         return faults
+
+
+def _changed_path(entry: str) -> str:
+    """The path of an entry of `git status`, if the file is not as the index has it."""
+    if entry.startswith("? "):
+        return entry[2:]
+    return entry.split(" ", 8)[8] if entry.startswith("1 ") and entry[3] != "." else ""
 
 
 def _fields(paths: list[str]) -> bytes:
@@ -145,6 +154,56 @@ class Heads(Struct, frozen=True):
     head: str  # a ref, or a commit where it is detached
     commit: str  # empty before a first one
     refs: dict[str, str]
+
+
+class HeadReader:
+    """Says where HEAD and the branches are. Git is asked when one of the files has changed that say so."""
+
+    def __init__(self, repo: Repo) -> None:
+        self._repo = repo
+        self._files: dict[Path, bytes] | None = None
+        self._heads: Heads | None = None
+
+    def know(self, heads: Heads) -> None:
+        """They are so now."""
+        self._heads, self._files = heads, _ref_files(Path(self._repo.extra["GIT_DIR"]))
+
+    async def read(self) -> Heads:
+        files = _ref_files(Path(self._repo.extra["GIT_DIR"]))
+        if self._heads is None or files is None or files != self._files:
+            self._heads = await read_heads(self._repo)
+            self._files = files  # read before git was asked: what changes in between is seen the next time
+        return self._heads
+
+
+def _ref_files(git_dir: Path) -> dict[Path, bytes] | None:
+    """All that HEAD and the branches depend on; None where they lie in another way than in a plain repository."""
+    head, below = git_dir / "HEAD", git_dir / "refs" / "heads"
+    paths = [head, git_dir / "packed-refs"]
+    try:
+        for place, folders, names in os.walk(below):
+            paths += [Path(place, name) for name in names]
+            if len(paths) > MOST_BRANCHES or any(Path(place, name).is_symlink() for name in folders):
+                return None
+        found = {path: _small_file(path) for path in paths}
+    except (OSError, ValueError):
+        return None
+    named = [text for text in found.values() if text.startswith(b"ref:")]
+    plain = found[head] and below.is_dir()
+    return found if plain and all(text.startswith(b"ref: refs/heads/") for text in named) else None
+
+
+def _small_file(path: Path) -> bytes:
+    """Raises OSError or ValueError for what is no small file; empty where there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(_MOST_REFS + 1)
+    if len(data) > _MOST_REFS:
+        raise ValueError(path)
+    return data
 
 
 async def read_heads(repo: Repo) -> Heads:
