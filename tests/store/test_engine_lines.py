@@ -14,8 +14,9 @@ from teamwright.core.data.message import user
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
 from teamwright.core.ids import AgentId, CallId, SessionId
+from teamwright.osfiles.locks import hold
 from teamwright.store.engine.port import MOST_BYTES, EngineError
-from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.engine.shared_transcripts import SharedTranscripts, TranscriptCopies
 from teamwright.store.engine.wire.address import Address
 from teamwright.store.engine.wire.lines import Lines, Place
 from teamwright.store.engine.wire.nats import open_log
@@ -212,3 +213,63 @@ async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: 
             while (await lines.pull(MAIN, tmp_path / "copy")).lines < 1:
                 await anyio.sleep(0.01)
         group.cancel_scope.cancel()
+
+
+@pytest.mark.spec("Z16")
+@pytest.mark.parametrize("ends", ["before", "while"])
+async def test_a_worker_of_the_same_home_and_whoever_follows_write_each_line_once(
+    tmp_path: Path, space: Address, ends: str
+) -> None:
+    """The file is the worker's while it runs the agent; somebody else's lines come after it has ended."""
+    file, run, rows = tmp_path / f"{MAIN}.jsonl", tmp_path / "run", [f"{n}\n".encode() for n in range(6)]
+    async with open_lines(tmp_path, space) as lines:
+        copies, heard = TranscriptCopies(SharedTranscripts(lines, B), run), anyio.Event()
+        held = hold(run / f"teammate-{MAIN}.lock") if ends == "while" else None
+
+        def hear() -> None:
+            if copies.places[MAIN].lines == 4:
+                heard.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(copies.follow, MAIN, file, tmp_path / "prompts", hear)
+            with anyio.fail_after(20):
+                place = await lines.append(MAIN, A, rows[:2], Place())
+                if held:
+                    file.write_bytes(b"".join(rows[:4]))
+                place = await lines.append(MAIN, A, rows[2:4], place)
+                await heard.wait()
+                if held:
+                    held.release()
+                else:
+                    file.write_bytes(b"somebody else's\n")
+                await lines.append(MAIN, A, rows[4:], place)
+                await copies.fetch(MAIN, file, tmp_path / "prompts")
+                await copies.fetch(MAIN, file, tmp_path / "prompts")
+            group.cancel_scope.cancel()
+        assert file.read_bytes() == b"".join(rows)
+
+
+@pytest.mark.spec("Z16", "Z22")
+async def test_whoever_follows_goes_on_when_the_engine_is_back(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    server, seen, whole = Server(tmp_path / "server"), list[bytes](), anyio.Event()
+    try:
+        async with open_lines(tmp_path, server.new_space()) as lines:
+
+            async def take(data: bytes, place: Place) -> None:
+                seen.append(data)
+                if place.lines == 2:
+                    whole.set()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(lines.follow, MAIN, Place(), take)
+                place = await lines.append(MAIN, A, [b"first\n"], Place())
+                server.kill()
+                await anyio.to_thread.run_sync(server.start)
+                with anyio.fail_after(60):
+                    await lines.append(MAIN, A, [b"second\n"], place)
+                    await whole.wait()
+                group.cancel_scope.cancel()
+        assert seen == [b"first\n", b"second\n"]
+    finally:
+        server.kill()

@@ -42,6 +42,21 @@ def holder(path: Path) -> int | None:
     return pid
 
 
+def is_held(path: Path) -> bool:
+    """By anybody. It is asked with a shared lock, so that two who ask do not take each other for the holder."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def hold(path: Path, wait: float = 0.0) -> Lock | None:
     """The lock, or None if somebody else has it (another process, or this one) and kept it for `wait` seconds.
 

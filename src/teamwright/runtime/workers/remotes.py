@@ -1,5 +1,6 @@
 """Agents of this session that run on workers: sends them there, follows what they do, and reports their ends."""
 
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from teamwright.store.acts.members import AddMember
 
 _LOOK = 1.0  # seconds between looks without any news
-_PAUSE = 0.02  # seconds in which many changes make one look
+_PAUSE = 0.02  # seconds in which many changes make one look, at least
+_REST = 4  # times as long as a look took: where there are many agents, looks are not what all time goes into
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -282,14 +284,14 @@ class RemoteAgents:
     async def run(self) -> None:
         """Whenever others have written: the log is the bell."""
         while True:
-            pause = _LOOK
+            pause, began = _LOOK, time.monotonic()
             with self._supervisor.trouble.kept("looking at what workers do"):
                 seen = await self._deps.database.data_version()
                 await self._look()
                 self.announce()
+                pause = max(_PAUSE, _REST * (time.monotonic() - began))
                 if seen == await self._deps.database.data_version():
                     await _either(self._deps.database, self._news)
-                pause = _PAUSE
             await anyio.sleep(pause)
 
     async def _look(self) -> None:

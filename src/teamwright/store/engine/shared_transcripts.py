@@ -1,5 +1,7 @@
 """Transcripts of agents on an engine: a file here, as everywhere, whose lines count once they are in the engine."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -8,6 +10,8 @@ from teamwright.core.data.event import Durable
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
+from teamwright.osfiles.locks import is_held
+from teamwright.osfiles.private import create_file, write_all
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.wire.lines import PROMPT, Lines, Place
 from teamwright.store.files.paths import SessionFiles
@@ -44,11 +48,14 @@ class SharedTranscripts:
         named = set[bytes]()
         place = await self.lines.pull(agent, path, lambda data: named.update(PROMPT.findall(data)))
         self.places[agent] = place
+        await self.fetch_prompts(named, prompts)
+        return place.lines > 0
+
+    async def fetch_prompts(self, named: set[bytes], prompts: Path) -> None:
         for hash in {found.decode() for found in named}:
-            if not await anyio.Path(prompts / hash).is_file():
+            if not (prompts / hash).is_file():
                 await self.lines.get_prompt(hash, prompts / hash)
             self._prompts.add(hash)
-        return place.lines > 0
 
     async def send(self, transcript: "SharedTranscript", rows: list[bytes]) -> None:
         """What lines name is in the engine before them."""
@@ -59,9 +66,9 @@ class SharedTranscripts:
 
     async def _send_prompt(self, hash: str, path: Path) -> None:
         main = path if path.parent.name != "agents" else path.parent.parent.with_suffix(".jsonl")
-        file = anyio.Path(SessionFiles(main).prompts / hash)
-        if await file.is_file():
-            await self.lines.put_prompt(hash, await file.read_bytes())
+        file = SessionFiles(main).prompts / hash
+        if file.is_file():
+            await self.lines.put_prompt(hash, file.read_bytes())
             self._prompts.add(hash)
 
     # --- what nobody waits for
@@ -121,3 +128,72 @@ class SharedTranscript(Transcript, eq=False):
     def check(self) -> None:
         if self._broken:
             raise EngineError(self._broken)
+
+
+class TranscriptCopies:
+    """Files here of agents that other processes run, as their transcripts grow.
+
+    A worker of this machine may use the same home: then the file is its own, and nothing is written to it.
+    """
+
+    def __init__(self, transcripts: SharedTranscripts, run: Path) -> None:
+        self._transcripts, self.places, self._run = transcripts, transcripts.places, run
+        self._sizes: dict[AgentId, int] = {}  # of files that hold what came so far, and nothing else
+
+    async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> None:
+        """As it is in the engine now."""
+        if self._is_written(agent):
+            return
+        if not self._is_kept(agent, path):
+            await self._transcripts.fetch(agent, path, prompts)
+            self._sizes[agent] = _size(path)
+            return
+
+        async def take(data: bytes, place: Place) -> None:
+            await self._take(agent, path, prompts, data, place)
+
+        await self._transcripts.lines.catch_up(agent, self.places[agent], take)
+
+    async def follow(self, agent: AgentId, path: Path, prompts: Path, heard: Callable[[], None]) -> None:
+        """Until it is cancelled."""
+        self.places.setdefault(agent, Place())
+        await self.fetch(agent, path, prompts)
+        heard()
+
+        async def take(data: bytes, place: Place) -> None:
+            await self._take(agent, path, prompts, data, place)
+            heard()
+
+        await self._transcripts.lines.follow(agent, self.places[agent], take)
+
+    async def _take(self, agent: AgentId, path: Path, prompts: Path, data: bytes, place: Place) -> None:
+        if place.seq <= self.places[agent].seq:
+            return  # two may take at once: whoever follows it, and whoever waits for its end
+        if self._is_written(agent):
+            self._sizes.pop(agent, None)
+            self.places[agent] = place
+        elif self._is_kept(agent, path):
+            _lengthen(path, data)
+            self._sizes[agent] += len(data)
+            self.places[agent] = place
+            await self._transcripts.fetch_prompts(set(PROMPT.findall(data)), prompts)
+        else:
+            await self.fetch(agent, path, prompts)
+
+    def _is_written(self, agent: AgentId) -> bool:
+        return is_held(self._run / f"teammate-{agent}.lock")
+
+    def _is_kept(self, agent: AgentId, path: Path) -> bool:
+        return self._sizes.get(agent) == _size(path)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _lengthen(path: Path, data: bytes) -> None:
+    fd = create_file(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)

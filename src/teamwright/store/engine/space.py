@@ -5,7 +5,6 @@ and end after that one, whatever scopes its callers open and close in between.
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,20 +16,19 @@ from msgspec import Struct
 
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.policies.authority import Role
-from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import create_file, make_dir, write_all
+from teamwright.osfiles.private import make_dir
 from teamwright.store.db.database import Database
 from teamwright.store.engine.holders import Holders
 from teamwright.store.engine.known import check_known
 from teamwright.store.engine.opening import LEASE, open_replica
 from teamwright.store.engine.replica import Replica
-from teamwright.store.engine.shared_transcripts import SharedTranscripts
+from teamwright.store.engine.shared_transcripts import SharedTranscripts, TranscriptCopies
 from teamwright.store.engine.tables import read_cursor
 from teamwright.store.engine.wire.address import Address
-from teamwright.store.engine.wire.lines import Lines, Place
+from teamwright.store.engine.wire.lines import Lines
 from teamwright.store.engine.wire.live import LiveWords
 from teamwright.store.engine.wire.nats import NatsLog, open_log
-from teamwright.store.engine.wire.objects import NatsObjects, get_bytes, put_bytes
+from teamwright.store.engine.wire.objects import NatsObjects
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
 _END = 20.0  # seconds for what is still to be stored at the end
@@ -69,6 +67,7 @@ class Space:
         self.transcripts = SharedTranscripts(self.lines, replica.process)
         self.live = LiveWords(log.connection)
         self._log = log
+        self._copies = TranscriptCopies(self.transcripts, home.run)
         self._ready, self._ending = anyio.Event(), anyio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -116,33 +115,23 @@ class Space:
 
     async def get_record(self, name: str) -> bytes | None:
         """What a lead has put under a name that says nothing of its content; None if there is nothing."""
-        return await get_bytes(self._leads, name, self.home.run)
+        return await self._leads.get_bytes(name)
 
     async def put_record(self, name: str, data: bytes) -> None:
         """Needs a lead's rights."""
-        await put_bytes(self._leads, name, data, self.home.run)
+        await self._leads.put_bytes(name, data)
 
     async def drop_record(self, name: str) -> None:
         await self._leads.remove(name)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
         """Its transcript as it is in the engine, unless a process of this machine writes it."""
-        if not await anyio.to_thread.run_sync(is_held, self.home.run / f"teammate-{agent}.lock"):
-            path = files.transcript if agent == files.transcript.stem else files.agent(agent)
-            await self.transcripts.fetch(agent, path, files.prompts)
+        path = files.transcript if agent == files.transcript.stem else files.agent(agent)
+        await self._copies.fetch(agent, path, files.prompts)
 
     async def follow(self, agent: AgentId, files: SessionFiles, heard: Callable[[], None]) -> None:
         """Keep the file of an agent that another machine runs as its transcript grows, until it is cancelled."""
-        path = files.agent(agent)
-        await self.transcripts.fetch(agent, path, files.prompts)
-        heard()
-
-        async def take(data: bytes, place: Place) -> None:
-            await anyio.to_thread.run_sync(_append, path, data)
-            self.transcripts.places[agent] = place
-            heard()
-
-        await self.lines.follow(agent, self.transcripts.places[agent], take)
+        await self._copies.follow(agent, files.agent(agent), files.prompts, heard)
 
     async def forget(self, agent: AgentId) -> None:
         """Of a session in which nothing was said nothing stays."""
@@ -154,15 +143,6 @@ def files_in(home: Home, session: SessionId, cwd: str) -> SessionFiles:
     """Where a session is on this machine, or would be if it had begun here."""
     path = find_transcript(home, session)
     return SessionFiles(path) if path is not None else home.files(Path(cwd), session)
-
-
-def is_held(lock: Path) -> bool:
-    if not lock.exists():
-        return False
-    mine = hold(lock)
-    if mine is not None:
-        mine.release()
-    return mine is None
 
 
 async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
@@ -182,15 +162,6 @@ async def make_space(address: Address) -> None:
         await Lines(log, objects, address.user, Path()).prepare()
     finally:
         await log.close()
-
-
-def _append(path: Path, data: bytes) -> None:
-    make_dir(path.parent)
-    fd = create_file(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        write_all(fd, data)
-    finally:
-        os.close(fd)
 
 
 async def open_space(address: Address, root: Path, how: Joining) -> Space:

@@ -82,9 +82,10 @@ async def _refresh(address: "Address", root: Path) -> Path:
 
 async def _fetch_changed(space: "Space") -> None:
     """Transcripts that have grown since they were last fetched, but for those that this machine writes itself."""
+    from teamwright.osfiles.locks import is_held  # noqa: PLC0415
     from teamwright.store.db.statements import fetch_all  # noqa: PLC0415
     from teamwright.store.engine.copies import remove_copies  # noqa: PLC0415
-    from teamwright.store.engine.space import files_in, is_held  # noqa: PLC0415
+    from teamwright.store.engine.space import files_in  # noqa: PLC0415
 
     file = space.home.root / "fetched.json"
     try:

@@ -45,6 +45,7 @@ class Connection:
         self._guarded = 0  # how often it had been renewed when the guard last looked
         self.patience = 0.0  # seconds for which a question is repeated while nobody answers
         self._wait = _SHORT if address.replicas > 1 else WAIT
+        self.wakes: set[Callable[[], None]] = set()  # called then
         self.renewals = 0  # how often the server was lost and found again: it may be another one since then
 
     @property
@@ -68,6 +69,8 @@ class Connection:
 
     async def renewed(self) -> None:
         self.renewals += 1
+        for wake in tuple(self.wakes):
+            wake()
 
     async def is_same(self) -> bool:
         """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same.
@@ -129,8 +132,9 @@ class Connection:
         answer = await self.client.request(subject, data, timeout=self._wait, headers=headers)
         return json.loads(answer.data)
 
-    async def subscribe(self, subject: str) -> Subscription:
-        return await self.client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType] -- a bare Future in it
+    async def subscribe(self, subject: str, put: Callable[[Msg], Awaitable[None]] | None = None) -> Subscription:
+        """`put` is given each message; without it they are asked for."""
+        return await self.client.subscribe(subject, cb=put)  # pyright: ignore[reportUnknownMemberType] -- a bare Future in it
 
     async def get(self, stream: str, body: Mapping[str, Any]) -> Msg | None:
         """One stored message; None if there is none."""

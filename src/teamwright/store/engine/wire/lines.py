@@ -7,16 +7,14 @@ whoever is late has lost the agent: the engine refuses, so two can never continu
 import hashlib
 import os
 import re
-import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
-import nats.errors
 from msgspec import Struct
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced
@@ -26,10 +24,9 @@ from teamwright.store.engine.holders import Holders, Sieve, is_batch
 from teamwright.store.engine.port import MOST_BYTES, EngineError
 from teamwright.store.engine.wire.connection import AWAY, PAUSE, accepted, refusal, sequence, words
 from teamwright.store.engine.wire.nats import NatsLog
-from teamwright.store.engine.wire.objects import NatsObjects, get_bytes, put_bytes
+from teamwright.store.engine.wire.objects import NatsObjects
 
 _BATCH = 500  # messages that are fetched at once
-_LISTEN = 1.0  # seconds between two looks whether the connection is the same
 _SILENCE = 15.0  # seconds without a push, after which the stream itself is asked
 PROMPT = re.compile(rb'"prompt":"([0-9a-f]{32})"')
 _CODE = re.compile(rb"code/[0-9a-f]{64}")
@@ -155,9 +152,9 @@ class Lines:
             if place.lines:
                 await anyio.to_thread.run_sync(_settle, draft, path)
             else:  # lines of a process that was killed before any of them was sent: nobody was told of them
-                await anyio.Path(path).unlink(missing_ok=True)
+                _drop(path)
         finally:
-            await anyio.Path(draft).unlink(missing_ok=True)
+            _drop(draft)
         return place
 
     async def follow(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> None:
@@ -165,7 +162,9 @@ class Lines:
 
         The server pushes what it has stored; a gap, a reconnect and a long silence are filled from the stream.
         """
-        pushed = await self._connection.subscribe(f"tw.{self._space}.out.lines.*.*.{agent}")
+        pushed = _Pushed()
+        subscription = await self._connection.subscribe(f"tw.{self._space}.out.lines.*.*.{agent}", pushed.put)
+        self._connection.wakes.add(pushed.wake)
         try:
             while True:
                 try:
@@ -174,7 +173,8 @@ class Lines:
                 except (*AWAY, EngineError):
                     await anyio.sleep(PAUSE)
         finally:
-            await self._connection.unsubscribe(pushed)
+            self._connection.wakes.discard(pushed.wake)
+            await self._connection.unsubscribe(subscription)
 
     async def catch_up(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
         """The same for what there is now."""
@@ -185,16 +185,11 @@ class Lines:
         return at
 
     async def _take_pushed(
-        self, pushed: Subscription, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
+        self, pushed: "_Pushed", agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
     ) -> Place:
         """Until one is missing, or nothing was heard for a while: then the stream is asked."""
-        renewals, limit = self._connection.renewals, time.monotonic() + _SILENCE
-        while renewals == self._connection.renewals and time.monotonic() < limit:
-            try:
-                message = await pushed.next_msg(timeout=_LISTEN)
-            except nats.errors.TimeoutError:
-                continue
-            limit = time.monotonic() + _SILENCE
+        renewals = self._connection.renewals
+        while renewals == self._connection.renewals and (message := await pushed.next(_SILENCE)) is not None:
             if sequence(message) <= at.seq:
                 continue
             if not is_batch(message) or int((message.headers or {})["Tw-First"]) != at.lines + 1:
@@ -274,10 +269,10 @@ class Lines:
 
     async def get(self, name: str) -> bytes | None:
         """A short object; None if there is none."""
-        return await get_bytes(self._objects, name, self._scratch)
+        return await self._objects.get_bytes(name)
 
     async def put(self, name: str, data: bytes) -> None:
-        await put_bytes(self._objects, name, data, self._scratch)
+        await self._objects.put_bytes(name, data)
 
     def _all_of(self, agent: AgentId) -> str:
         return f"tw.{self._space}.lines.*.*.{agent}"
@@ -285,6 +280,29 @@ class Lines:
     @property
     def _stream(self) -> str:
         return f"TW_{self._space}_LINES"
+
+
+class _Pushed:
+    """What the server pushes, until it is taken."""
+
+    def __init__(self) -> None:
+        self._messages, self._news = deque[Msg](), anyio.Event()
+
+    async def put(self, message: Msg) -> None:
+        self._messages.append(message)
+        self._news.set()
+
+    def wake(self) -> None:
+        """Whoever waits need not wait any longer."""
+        self._news.set()
+
+    async def next(self, limit: float) -> Msg | None:
+        """None if none came within so many seconds, or somebody woke it."""
+        if not self._messages:
+            self._news = anyio.Event()
+            with anyio.move_on_after(limit):
+                await self._news.wait()
+        return self._messages.popleft() if self._messages else None
 
 
 def _messages(rows: Sequence[bytes]) -> list[list[bytes]]:
@@ -297,6 +315,10 @@ def _messages(rows: Sequence[bytes]) -> list[list[bytes]]:
         groups[-1].append(row)
         room -= len(row)
     return groups
+
+
+def _drop(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 def _lengthen(path: Path, parts: Sequence[bytes]) -> None:

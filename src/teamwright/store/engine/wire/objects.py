@@ -3,16 +3,18 @@ them. Whoever is killed in between leaves pieces that nobody finds, never half a
 
 import base64
 import hashlib
+import io
 import json
 import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from teamwright.osfiles.private import write_file
-from teamwright.store.engine.port import EngineError, Objects
+from teamwright.osfiles.private import write_all
+from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.wire.connection import AWAY, PAUSE, Connection, accepted, refusal, words
 
 _PIECE = 128 * 1024  # bytes
@@ -39,14 +41,26 @@ class NatsObjects:
 
     async def put(self, name: str, path: Path) -> None:
         """One of the same name is replaced."""
-        nuid, size, pieces, digest = os.urandom(11).hex(), 0, 0, hashlib.sha256()
         async with await anyio.open_file(path, "rb") as file:
-            while piece := await file.read(_PIECE):
-                await self._publish(f"$O.{self._bucket}.C.{nuid}", piece, {})
-                size, pieces = size + len(piece), pieces + 1
-                digest.update(piece)
+            await self._put(name, file.read)
+
+    async def put_bytes(self, name: str, data: bytes) -> None:
+        """The same for what is short."""
+        file = io.BytesIO(data)
+
+        async def read(size: int) -> bytes:
+            return file.read(size)
+
+        await self._put(name, read)
+
+    async def _put(self, name: str, read: Callable[[int], Awaitable[bytes]]) -> None:
+        nuid, size, pieces, digest = os.urandom(11).hex(), 0, 0, hashlib.sha256()
+        while piece := await read(_PIECE):
+            await self._publish(f"$O.{self._bucket}.C.{nuid}", piece, {})
+            size, pieces = size + len(piece), pieces + 1
+            digest.update(piece)
         about = {"name": name, "bucket": self._bucket, "nuid": nuid, "size": size, "chunks": pieces}
-        about["digest"] = "SHA-256=" + base64.urlsafe_b64encode(digest.digest()).decode()
+        about["digest"] = _words_of(digest.digest())
         await self._publish(self._record(name), json.dumps(about).encode(), {"Nats-Rollup": "sub"})
 
     async def get(self, name: str, path: Path) -> bool:
@@ -55,12 +69,37 @@ class NatsObjects:
         if about is None:
             return False
         draft = path.with_name(path.name + ".part")
-        digest = await self._fetch(about["nuid"], about["chunks"], draft)
-        if about["digest"] != "SHA-256=" + base64.urlsafe_b64encode(digest).decode():
-            await anyio.Path(draft).unlink()
-            raise EngineError(f"{name} in the engine at {self._connection.address} is damaged.")
-        await anyio.Path(draft).replace(path)
+        fd = await anyio.to_thread.run_sync(_open_draft, draft)
+        try:
+            await self._take(about, fd)
+            await anyio.to_thread.run_sync(draft.replace, path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(fd)
         return True
+
+    async def _take(self, about: dict[str, Any], fd: int) -> None:
+        digest = hashlib.sha256()
+        async for pieces in self._pieces(about):
+            for piece in pieces:
+                digest.update(piece)
+            await anyio.to_thread.run_sync(_write, fd, pieces)
+        self._check(about, digest.digest())
+
+    async def get_bytes(self, name: str) -> bytes | None:
+        """The same for what is short; None if there is none."""
+        about = await self._about(name)
+        if about is None:
+            return None
+        data = b"".join([piece async for pieces in self._pieces(about) for piece in pieces])
+        self._check(about, hashlib.sha256(data).digest())
+        return data
+
+    def _check(self, about: dict[str, Any], digest: bytes) -> None:
+        if about["digest"] != _words_of(digest):
+            raise EngineError(f"{about['name']} in the engine at {self._connection.address} is damaged.")
 
     async def has(self, name: str) -> bool:
         return await self._about(name) is not None
@@ -77,20 +116,15 @@ class NatsObjects:
         about = None if found is None else json.loads(found.data)
         return None if about is None or about.get("deleted") else about
 
-    async def _fetch(self, nuid: str, pieces: int, draft: Path) -> bytes:
-        """All pieces, into a file; their digest."""
-        subject, digest, got, after = f"$O.{self._bucket}.C.{nuid}", hashlib.sha256(), 0, 0
-        fd = await anyio.to_thread.run_sync(_open_draft, draft)
-        async with await anyio.open_file(fd, "wb") as file:
-            while got < pieces:
-                found = await self._connection.fetch_again(self._stream, subject, after + 1, _BATCH)
-                if not found:
-                    raise EngineError(f"The engine at {self._connection.address} lacks a part of what it stores.")
-                for message in found:
-                    await file.write(message.data)
-                    digest.update(message.data)
-                got, after = got + len(found), int((found[-1].headers or {})["Nats-Sequence"])
-        return digest.digest()
+    async def _pieces(self, about: dict[str, Any]) -> AsyncGenerator[list[bytes]]:
+        """All of them, in order, as many at once as are fetched together."""
+        subject, left, after = f"$O.{self._bucket}.C.{about['nuid']}", about["chunks"], 0
+        while left > 0:
+            found = await self._connection.fetch_again(self._stream, subject, after + 1, _BATCH)
+            if not found:
+                raise EngineError(f"The engine at {self._connection.address} lacks a part of what it stores.")
+            yield [message.data for message in found]
+            left, after = left - len(found), int((found[-1].headers or {})["Nats-Sequence"])
 
     async def _publish(self, subject: str, data: bytes, headers: dict[str, str]) -> None:
         """Repeated while the engine is away; under an id, so that no piece is there twice."""
@@ -120,23 +154,14 @@ class NatsObjects:
         return f"OBJ_{self._bucket}"
 
 
-async def get_bytes(objects: Objects, name: str, scratch: Path) -> bytes | None:
-    """A short one; None if there is none. `scratch` is a directory for files that are on their way."""
-    file = scratch / f"get-{os.urandom(8).hex()}"
-    try:
-        return await anyio.Path(file).read_bytes() if await objects.get(name, file) else None
-    finally:
-        await anyio.Path(file).unlink(missing_ok=True)
-
-
-async def put_bytes(objects: Objects, name: str, data: bytes, scratch: Path) -> None:
-    file = scratch / f"put-{os.urandom(8).hex()}"
-    await anyio.to_thread.run_sync(write_file, file, data)
-    try:
-        await objects.put(name, file)
-    finally:
-        await anyio.Path(file).unlink(missing_ok=True)
+def _words_of(digest: bytes) -> str:
+    return "SHA-256=" + base64.urlsafe_b64encode(digest).decode()
 
 
 def _open_draft(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _write(fd: int, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        write_all(fd, piece)

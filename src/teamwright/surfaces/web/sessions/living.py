@@ -1,10 +1,10 @@
 """Finds out which sessions live: the kernel knows who holds a session's lock. Nothing is locked for the question."""
 
-import fcntl
 import os
 from pathlib import Path
 
 from teamwright.core.ids import SessionId
+from teamwright.osfiles.locks import is_held
 from teamwright.store.files.paths import Home
 
 _LOCKS = Path("/proc/locks")
@@ -21,7 +21,7 @@ def living(home: Home) -> set[SessionId]:
     try:
         held = {int(line.split()[-3].rpartition(":")[2]) for line in _LOCKS.read_text().splitlines() if "FLOCK" in line}
     except (OSError, ValueError, IndexError):
-        return {_session(name) for name in locks.values() if _is_held(home.run / name)}
+        return {_session(name) for name in locks.values() if is_held(home.run / name)}
     return {_session(name) for inode, name in locks.items() if inode in held}
 
 
@@ -31,18 +31,3 @@ def _is_lock(name: str) -> bool:
 
 def _session(name: str) -> SessionId:
     return SessionId(name.removeprefix(_BEFORE).removesuffix(_AFTER))
-
-
-def _is_held(path: Path) -> bool:
-    """Where the kernel lists no locks: shared, so that two who ask do not take each other for the holder."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False
