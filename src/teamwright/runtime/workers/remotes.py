@@ -25,6 +25,7 @@ from teamwright.core.policies.placing import Needs, cannot_travel, left_behind
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.sub_agents import AgentRecord
+from teamwright.runtime.concurrency.races import first
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.jobs.outputs import OutputFile
 from teamwright.runtime.services import Services
@@ -291,7 +292,7 @@ class RemoteAgents:
                 self.announce()
                 pause = max(_PAUSE, _REST * (time.monotonic() - began))
                 if seen == await self._deps.database.data_version():
-                    await _either(self._deps.database, self._news)
+                    await first(partial(self._deps.database.pause, _LOOK), self._news.wait)
             await anyio.sleep(pause)
 
     async def _look(self) -> None:
@@ -381,19 +382,6 @@ class RemoteAgents:
         if member is not None and member.state != "shutdown":
             why = found.why if found is not None else ""
             await teams.teammates.bury(member, f"{member.name} cannot go on: {why}" if why else "")
-
-
-async def _either(database: Database, news: anyio.Event) -> None:
-    """Until another process has written, or something was done here."""
-
-    async def wait(group: anyio.abc.TaskGroup) -> None:
-        await news.wait()
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(wait, group)
-        await database.pause(_LOOK)
-        group.cancel_scope.cancel()
 
 
 def _digest(data: bytes) -> str:
