@@ -67,8 +67,10 @@ def collect(
     state: Path,
     trusted: bool,
     sources: Collection[str] = ("user", "project", "local"),
+    above: bool = True,
 ) -> Instructions:
-    """The person's files first, then from the top of the tree down to `cwd`: the nearest comes last.
+    """The person's files first, then from the top of the tree down to `cwd`: the nearest comes last. Without `above`
+    what lies above the project is left out.
 
     A worktree of ours lies inside the repository: a file that both have counts as the worktree has it.
     """
@@ -81,6 +83,8 @@ def collect(
     here = Path(os.path.realpath(cwd))
     tree = next((one for one in (here, *here.parents) if one.parts[-3:-1] == WORKTREES), None)
     for folder in _way_down(here, real_home):
+        if not above and not folder.is_relative_to(reader.project):
+            continue
         place = _Place("user" if folder == real_home else "project", folder)
         _add_named(reader, names, place, tree)
         if "project" in sources and folder != real_home:
@@ -141,16 +145,19 @@ def _is_foreign(path: Path) -> bool:
 
 def _add(reader: _Reader, path: Path, place: _Place) -> None:
     """Take one file and, after it, what it imports."""
-    real = os.path.realpath(path)
-    if real in reader.known or len(reader.known) > MOST_TRIED:
+    if len(reader.known) > MOST_TRIED:
         return
-    reader.known.add(real)
     try:
         os.lstat(path)  # most of them are not there
     except (FileNotFoundError, NotADirectoryError):
+        reader.known.add(str(path))
         return
     except (OSError, ValueError):  # which is told where it is read
         pass
+    real = os.path.realpath(path)
+    if real in reader.known:
+        return
+    reader.known.add(real)
     text, about = _read(reader, path, real, place), tuple[str, ...]()
     if place.rule:
         from teamwright.library.claude.rules import read_rule  # noqa: PLC0415

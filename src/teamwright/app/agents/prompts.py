@@ -5,8 +5,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.text import shown
@@ -110,10 +108,8 @@ def system_of(
         state=workspace.home.root,
         trusted=workspace.trusted,
         sources=options.setting_sources,
+        above=not options.hosted,  # there, what lies above the repository is another person's
     )
-    if options.hosted:  # what lies above the repository is another person's
-        inside = tuple(file for file in found.files if file.path.is_relative_to(workspace.project))
-        found = replace(found, files=inside)
     place = Surroundings(
         str(cwd),
         _PLATFORM,

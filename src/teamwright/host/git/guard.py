@@ -42,6 +42,8 @@ def trust_repository(directory: Path, *, trusted: bool) -> None:
 
 def is_trusted(directory: Path) -> bool:
     """Its worktrees and submodules with it."""
+    if not _trusted:
+        return False
     common = repository_of(str(directory))
     return bool(common) and any(common == one or common.startswith(one + os.sep) for one in _trusted)
 

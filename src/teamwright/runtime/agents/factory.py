@@ -162,8 +162,9 @@ class AgentFactory(Struct, kw_only=True):
     def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> RenderedPrompt:
         """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""
         if key not in self.rendered:
-            text = system()
-            self.rendered[key] = RenderedPrompt(prompts.put(self.files.prompts, text, specs), text, specs)
+            text, alone = system(), self.fetch is None  # else the engine has it before any line that names it
+            hash = prompts.put(self.files.prompts, text, specs, synced=alone)
+            self.rendered[key] = RenderedPrompt(hash, text, specs)
         return self.rendered[key]
 
     def stored_prompt(self, hash: str, agent: AgentId | None = None) -> RenderedPrompt:

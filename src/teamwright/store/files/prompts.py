@@ -18,12 +18,12 @@ class _Rendering(msgspec.Struct, frozen=True):
     tools: tuple[ToolSpec, ...]
 
 
-def put(dir: Path, system: tuple[str, ...], tools: tuple[ToolSpec, ...]) -> str:
-    """Store it and return its hash; durable on return, and nothing is written if it is there already."""
+def put(dir: Path, system: tuple[str, ...], tools: tuple[ToolSpec, ...], *, synced: bool = True) -> str:
+    """Store it and return its hash; if synced, durable on return. Nothing is written if it is there already."""
     data = msgspec.json.encode(_Rendering(system, tools))
     hash = _hash(data)
     if not (dir / hash).is_file():
-        write_file(dir / hash, data)
+        write_file(dir / hash, data, synced=synced)
     return hash
 
 

@@ -1,5 +1,6 @@
 """`teamwright worker`: runs agents of sessions elsewhere on this machine, until it is asked to leave."""
 
+import gc
 import os
 import platform
 import signal
@@ -65,6 +66,7 @@ async def _run(wanted: "Wanted") -> int:
 
     status: list[int] = []
     worker = await open_worker(wanted, Path.cwd(), dict(os.environ), _say)
+    gc.freeze()  # what has been imported and set up stays: no need to look through it again
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_heed_signals, worker, group.cancel_scope, status)
