@@ -212,7 +212,7 @@ STARTERS = {
     "host/process/child.py": "ripgrep and the reader of PDF files: our own programs, by fixed words",
     "host/process/local_child.py": "a teammate: ourselves",
     "host/process/rows.py": "`ps`, where there is no /proc",
-    "host/git/run.py": "our own git, which is guarded by itself",
+    "host/git/program.py": "our own git, which is guarded by itself",
     "host/panes/launcher.py": "a teammate in a pane: ourselves",
     "host/panes/base.py": "tmux and iTerm2",
     "host/git/worktrees/record.py": "`ps`, where there is no /proc",

@@ -2,25 +2,20 @@
 
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 
-import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.guard import guarding, refuse_elsewhere
+from teamwright.host.git.program import Program, Start
 from teamwright.host.process.environment import holds_secret, tool_environment
 
 MOST_OUT = 32 << 20
 MOST_ERR = 16_000
-SETTLE = 1.0  # for output that is still on its way when git itself has ended
 
 # No hook, daemon or helper of the repository's configuration runs; what we read does not depend on a person's taste.
 # What a trusted repository may run besides, filters and merge drivers, stands in `git_guard`.
@@ -39,7 +34,6 @@ _SETTINGS = (
     "safe.bareRepository=explicit",
 )
 _FRONT = (
-    "git",
     "--no-pager",
     "--literal-pathspecs",
     *(word for setting in _SETTINGS for word in ("-c", setting)),
@@ -90,7 +84,7 @@ def _environment(cwd: Path, extra: Mapping[str, str], *, as_person: bool) -> dic
 
 def quiet_command(args: Sequence[str], cwd: Path) -> tuple[list[str], dict[str, str]]:
     """Words and environment with which git runs nothing of a repository that is not trusted, and waits for nobody."""
-    return [*_FRONT, *args], _environment(cwd, {}, as_person=False)
+    return ["git", *_FRONT, *args], _environment(cwd, {}, as_person=False)
 
 
 async def git(
@@ -112,29 +106,38 @@ async def git(
     `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
     """
     env = _environment(cwd, extra or {}, as_person=as_person)
-    front = ("git", "--no-pager") if as_person else _FRONT
-    ends = (PIPE if input is not None else DEVNULL if source is None else source, PIPE if sink is None else sink)
-    process = await _start((*front, *args), cwd, env, () if held is None else (held,), ends)
-    out, err = bytearray(), bytearray()
+    front = ("--no-pager",) if as_person else _FRONT
+    start = Start(
+        argv=(_find_git(env["PATH"]), *front, *args),
+        cwd=cwd,
+        env=env,
+        input=input,
+        source=source,
+        sink=sink,
+        handles=() if held is None else (held,),
+    )
+    program = Program(start, limit, most_out=MOST_OUT, most_err=MOST_ERR)
     try:
-        with anyio.move_on_after(limit) as scope:
-            async with anyio.create_task_group() as group:
-                assert process.stderr
-                if process.stdout:
-                    group.start_soon(_take, process.stdout, out, MOST_OUT)
-                group.start_soon(_take, process.stderr, err, MOST_ERR)
-                if process.stdin and input is not None:
-                    group.start_soon(_feed, process.stdin, input)
-                await process.wait()
-                group.cancel_scope.deadline = anyio.current_time() + SETTLE
-    finally:
-        _kill(process)
-        with anyio.CancelScope(shield=True):  # killed, so this is short; without it a zombie stays
-            await process.aclose()
-    if scope.cancelled_caught:
+        await program.run()
+    except (OSError, ValueError) as error:
+        raise _not_started(error, cwd) from None
+    if program.status is None:
         raise ToolError(f"git {args[0]} in {shown(str(cwd))} did not end within {limit:g} s and was stopped.")
-    cut = len(out) > MOST_OUT
-    return Ran(process.returncode or 0, os.fsdecode(bytes(out[:MOST_OUT])), err.decode(errors="replace"), cut)
+    out, err = program.out, program.err
+    return Ran(program.status, os.fsdecode(bytes(out.data)), err.data.decode(errors="replace"), out.cut)
+
+
+def _not_started(error: Exception, cwd: Path) -> ToolError:
+    if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
+        return ToolError("git was not found on the PATH. Install git, or work without it.")
+    why = getattr(error, "strerror", None) or error
+    return ToolError(f"git could not be started in {shown(str(cwd))}: {why}.")
+
+
+@lru_cache(16)
+def _find_git(path: str) -> str:
+    """Looked for once, and not at each start in every directory of the path."""
+    return shutil.which("git", path=path) or "git"
 
 
 async def git_text(
@@ -152,53 +155,6 @@ async def git_text(
         verb = next((word for word in args if not word.startswith("-")), "")
         raise ToolError(f"git {verb} failed in {shown(str(cwd))}: {why}")
     return ran.out
-
-
-async def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], handles: Sequence[int], ends: tuple[int, int]
-) -> Process:
-    try:
-        with anyio.CancelScope(shield=True):  # cancelled in the middle, it would be ended without what it started
-            return await anyio.open_process(
-                (_find_git(env["PATH"]), *argv[1:]),
-                stdin=ends[0],
-                stdout=ends[1],
-                stderr=PIPE,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-                pass_fds=handles,
-            )
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and str(error.filename) != str(cwd):
-            raise ToolError("git was not found on the PATH. Install git, or work without it.") from None
-        why = getattr(error, "strerror", None) or error
-        raise ToolError(f"git could not be started in {shown(str(cwd))}: {why}.") from None
-    raise AssertionError("nobody cancels this scope")
-
-
-@lru_cache(16)
-def _find_git(path: str) -> str:
-    """Looked for once, and not at each start in every directory of the path."""
-    return shutil.which("git", path=path) or "git"
-
-
-async def _take(stream: ByteReceiveStream, kept: bytearray, most: int) -> None:
-    async for chunk in stream:  # read on past the limit, or git would wait for us
-        kept += chunk[: most + 1 - len(kept)]
-
-
-async def _feed(stream: ByteSendStream, data: bytes) -> None:
-    with suppress(anyio.BrokenResourceError):
-        await stream.send(data)
-    await stream.aclose()
-
-
-def _kill(process: Process) -> None:
-    """It and what it started; only while it is not collected, for then nobody else can have its number."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 # --- the repository
