@@ -100,7 +100,9 @@ def test_servers_that_another_program_keeps_for_the_person(program: Program) -> 
     ]
     assert rows[3].endswith("turned off")
     before = (program.home / ".claude.json").read_bytes()
-    assert program.run("mcp", "remove", "notes").rc == 2 and (program.home / ".claude.json").read_bytes() == before
+    refused = program.run("mcp", "remove", "notes")
+    assert refused.rc == 2 and f"it is in {program.home / '.claude.json'} (" in refused.err
+    assert (program.home / ".claude.json").read_bytes() == before
 
 
 @pytest.mark.spec("BR1")
