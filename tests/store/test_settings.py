@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -373,9 +374,15 @@ def test_whatever_a_file_says_settings_come_out(
     value: dict[str, Any],
 ) -> None:
     none = Path("/nonexistent")
-    settings = load(none, home=none, state=none, trusted=True, managed=none, flag=json.dumps(value))
+    with TemporaryDirectory() as state:
+        (Path(state) / "settings.json").write_text(json.dumps(value))
+        settings = load(none, home=none, state=Path(state), trusted=True, managed=none)
     assert isinstance(settings.own, Own)
     describe(settings)
+    try:
+        load(none, home=none, state=none, trusted=True, managed=none, flag=json.dumps(value))
+    except UsageError as error:
+        assert str(error).startswith(("--settings: permissions", "--settings: sandbox"))
     problems: list[str] = []
     layer_of(value, "project", "file", problems)
 
