@@ -94,13 +94,15 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
     app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
     leave, caught = None, list[int]()
     try:
-        async with session:
-            async with anyio.create_task_group() as group:
-                group.start_soon(keep_door, session, here.home, options.env)
-                group.start_soon(heed_signals, app, caught)
-                leave = await app.run_async()
-                group.cancel_scope.cancel()
-            session.hurry()
+        async with anyio.create_task_group() as until_closed:
+            until_closed.start_soon(heed_signals, app, caught)
+            async with session:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(keep_door, session, here.home, options.env)
+                    leave = await app.run_async()
+                    group.cancel_scope.cancel()
+                session.hurry()
+            until_closed.cancel_scope.cancel()
     finally:  # also after a Ctrl+C while it closes
         if (leave is None or leave.origin is None) and here.facts.begun:
             sys.stdout.write(f"Resume this session with: {resume_command(session.id, options.engine)}\n")
