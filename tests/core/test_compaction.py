@@ -12,12 +12,18 @@ from teamwright.core.policies.compaction import (
     PROMPTS,
     asking,
     cut_down,
+    fitting_summary,
     is_due,
     read_window,
     shortened,
     size,
     unanswered,
 )
+
+
+def tokens(text: str) -> float:
+    """Beyond ASCII each character is about one."""
+    return sum(0.25 if c.isascii() else 1 for c in text)
 
 
 def turn(n: int, result: str = "out") -> list[Message]:
@@ -99,3 +105,20 @@ def test_long_results_lose_their_middle_before_anything_goes() -> None:
     (_, _, result) = cut_down(talk, 4000)
     text = result.blocks[0].content[0].text
     assert text.startswith("aaa") and text.endswith("zzz") and "left out" in text and len(text) < 2200
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize("word", ["word ", "漢字", "かな", "слово ", "ab漢"])
+def test_a_summary_has_at_most_a_quarter_of_the_window_in_any_script(word: str) -> None:
+    text = word * 20_000
+    kept = fitting_summary(text, 8_000)
+    assert 1_900 <= tokens(kept) <= 2_020 and kept.startswith(word * 100) and kept.endswith((word * 100).rstrip())
+    assert fitting_summary(word * 200, 8_000) == (word * 200).strip()
+
+
+@pytest.mark.spec("I1")
+def test_what_was_asked_and_what_is_cut_down_count_tokens_in_any_script() -> None:
+    asked = shortened("s", ["漢" * 30_000, *["字" * 3_000] * 9], [], go_on=False)
+    assert tokens(asked.text) <= PROMPTS / 4 * 1.1
+    cut = cut_down([user("字" * 30_000), Message("assistant", (Text("好" * 1_000),))], 10_000)
+    assert sum(tokens(message.text) for message in cut) <= 10_000 / 4

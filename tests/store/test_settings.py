@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -369,15 +370,14 @@ _OWN = st.sampled_from(["fork", "budget", "providers", "windows", "trustedDirect
 
 @fuzzing(deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(_KEYS, _JSON | st.dictionaries(_OWN, _JSON, max_size=4), max_size=5))
-def test_whatever_a_file_says_settings_come_out(
-    value: dict[str, Any],
-) -> None:
+def test_whatever_a_file_says_settings_come_out(value: dict[str, Any]) -> None:
     none = Path("/nonexistent")
-    settings = load(none, home=none, state=none, trusted=True, managed=none, flag=json.dumps(value))
+    with TemporaryDirectory() as state:
+        (Path(state) / "settings.json").write_text(json.dumps(value))
+        settings = load(none, home=none, state=Path(state), trusted=True, managed=none)
     assert isinstance(settings.own, Own)
     describe(settings)
-    problems: list[str] = []
-    layer_of(value, "project", "file", problems)
+    layer_of(value, "project", "file", [])
 
 
 @fuzzing(deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow])

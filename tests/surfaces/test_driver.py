@@ -111,7 +111,7 @@ def test_agents_that_come_with_the_greeting_can_be_started(program: Program) -> 
     live.end()
 
 
-@pytest.mark.spec("S1", "S2")
+@pytest.mark.spec("S1", "S2", "S4")
 def test_a_command_is_expanded_told_of_and_may_ask(program: Program) -> None:
     """Its `!` line waits for a yes that comes over the same pipe."""
     write(program.home / ".claude/commands/look.md", "---\ndescription: looks\n---\nSeen: !`touch a; echo 42`")
@@ -125,11 +125,11 @@ def test_a_command_is_expanded_told_of_and_may_ask(program: Program) -> None:
     live.send({"type": "user", "message": said, "client_composed": True})  # as it is: no command
     live.results(2)
     live.say("/nothing of that name")
-    live.results(3)
+    assert "no command /nothing" in live.results(3)[-1]["result"]
     ran = live.end()
     assert "look" in next(line for line in ran.lines if line.get("subtype") == "init")["slash_commands"]
     transcript = program.transcript().read_text()
-    assert "Seen: 43" in transcript and '"/look"' in transcript and "/nothing of that name" in transcript
+    assert "Seen: 43" in transcript and '"/look"' in transcript and "/nothing" not in transcript
 
 
 @pytest.mark.spec("S3")

@@ -137,3 +137,35 @@ def test_nothing_but_the_state_is_left_behind(program: Program, tmp_path: Path) 
     assert list(program.project.iterdir()) == []
     for path in program.state.rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+# --- streams and places that cannot be used
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("args", [["-p", "hi"], ["sessions"], ["--version"]])
+def test_streams_that_are_closed_are_taken_by_no_file(program: Program, args: list[str], closed: str) -> None:
+    argv = [*ARGV, *args, *program.model(["hello"])] if "-p" in args else [*ARGV, *args]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *argv]
+    ran = subprocess.run(shell, cwd=program.project, env=program.env, capture_output=True, timeout=LIMIT, check=False)
+    assert ran.returncode == 0 and ran.stderr == b""
+    assert (ran.stdout == b"") is (">&-" in closed.replace("2>&-", ""))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize(
+    "args", [["-p", "hi"], ["-p", "hi", "--output-format", "stream-json", "--verbose"], ["config"]]
+)
+def test_a_full_disk_under_the_output_is_one_sentence(program: Program, args: list[str]) -> None:
+    argv = [*ARGV, *args, *program.model(["hello"])] if "-p" in args else [*ARGV, *args]
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            argv, cwd=program.project, env=program.env, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=LIMIT, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 1 and ran.stderr == b"teamwright: the output cannot be written: No space left on device\n"
+
+
+def test_a_path_that_the_machine_refuses_is_one_sentence(program: Program) -> None:
+    ran = program.run("sessions", env={"TEAMWRIGHT_HOME": str(program.root / ("a" * 300))})
+    assert ran.rc == 1 and "cannot be used: File name too long. Check the permissions" in ran.err

@@ -37,6 +37,13 @@ def test_a_branch_lands_and_the_check_is_remembered(program: Program, repo: Path
     assert program.run("land", "a").rc == 2
 
 
+@pytest.mark.parametrize("args", [[], ["--watch"], ["--check", "true"], ["a"]])
+def test_outside_a_repository_that_is_said_first_and_no_check_is_kept(program: Program, args: list[str]) -> None:
+    ran = program.run("land", *args)
+    assert ran.rc == 2 and "is not in a git working tree" in ran.err and "check" not in ran.err
+    assert not list((program.state / "landing").glob("*.json"))
+
+
 def test_a_name_that_is_none_may_be_meant_as_a_branch(program: Program, repo: Path) -> None:
     branch(repo, "parser", {"a.txt": "a"})
     near = program.run("land", "parsr", "--check", "true")

@@ -157,5 +157,7 @@ def test_a_long_value_is_wrapped_on_a_terminal_and_pushes_nothing_away_elsewhere
 
 def test_config_tells_of_a_rule_that_does_not_count(program: Program) -> None:
     """A rule that cannot be read forbids nothing: whoever wrote it must hear of it."""
-    ran = program.run("config", "--settings", '{"permissions": {"deny": ["Bash("]}}')
+    program.state.mkdir(parents=True)
+    (program.state / "settings.json").write_text('{"permissions": {"deny": ["Bash("]}}')
+    ran = program.run("config")
     assert ran.rc == 1 and "`Bash(`" in ran.err and "ignored" in ran.err

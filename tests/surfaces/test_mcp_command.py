@@ -84,6 +84,13 @@ def test_a_server_that_fails_fails_the_test(program: Program) -> None:
     assert ran.rc == 1 and "failed" in ran.out and "no program" in ran.out
 
 
+def test_a_server_that_nobody_reaches_is_told_in_words(program: Program) -> None:
+    web, ends = {"type": "http", "url": "http://me:s3cret@127.0.0.1:1/mcp"}, {"command": "false"}
+    ran = program.run("mcp", "test", "--mcp-config", json.dumps({"mcpServers": {"web": web, "ends": ends}}))
+    assert ran.rc == 1 and "no connection to 127.0.0.1:1: the connection was refused" in ran.out
+    assert "s3cret" not in ran.out and "the connection ended before it answered" in ran.out
+
+
 @pytest.mark.spec("BR1")
 def test_servers_that_another_program_keeps_for_the_person(program: Program) -> None:
     here = {"mcpServers": {"db": {"command": "db"}}, "disabledMcpServers": ["gone"]}
@@ -100,7 +107,9 @@ def test_servers_that_another_program_keeps_for_the_person(program: Program) -> 
     ]
     assert rows[3].endswith("turned off")
     before = (program.home / ".claude.json").read_bytes()
-    assert program.run("mcp", "remove", "notes").rc == 2 and (program.home / ".claude.json").read_bytes() == before
+    refused = program.run("mcp", "remove", "notes")
+    assert refused.rc == 2 and f"it is in {program.home / '.claude.json'} (" in refused.err
+    assert (program.home / ".claude.json").read_bytes() == before
 
 
 @pytest.mark.spec("BR1")

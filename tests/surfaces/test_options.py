@@ -262,3 +262,31 @@ def test_a_working_directory_that_is_gone_is_one_sentence(program: Program, args
         timeout=40, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert ran.returncode == 2 and "working directory" in ran.stderr and ran.stderr.count("\n") == 1
+
+
+@pytest.mark.spec("M3")
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--disallowedTools", "Bash("], "the permission rule `Bash(` cannot be read: write `Tool`"),
+        (["--settings", '{"permissions": {"ask": ["Bash("]}}'], "the permission rule `Bash(` cannot be read"),
+        (["--settings", '{"permissions": {"deny": "Bash"}}'], "--settings: permissions.deny: must be a list\n"),
+        (["--settings", '{"permissions": 3}'], "--settings: permissions: must be an object\n"),
+        (["--settings", '{"sandbox": {"enabled": "x"}}'], "--settings: sandbox.enabled: expected `bool`"),
+        (["--settings", "[1]"], "--settings: must be a JSON object"),
+        (["--settings", "/"], "--settings: /: not a regular file\n"),
+        (["--mcp-config", '{"x'], "teamwright: --mcp-config: 1:4: not valid JSON"),
+        (["--mcp-config", "[]"], "teamwright: --mcp-config: must be a JSON object"),
+        (["--mcp-config", '{"mcpServers": []}'], '`{"mcpServers": {"NAME": {"command": ...}}}`'),
+    ],
+)
+def test_what_was_typed_to_forbid_and_cannot_be_read_starts_nothing(
+    program: Program, args: list[str], words: str
+) -> None:
+    ran = program.run("-p", "go", *args, script=["started"])
+    assert ran.rc == 2 and ran.out == "" and words in ran.err and "ignored" not in ran.err
+
+
+def test_what_was_typed_to_allow_and_cannot_be_read_allows_nothing(program: Program) -> None:
+    ran = program.run("-p", "go", "--allowedTools", "Bash(", script=["started"])
+    assert ran.rc == 0 and "is ignored" in ran.err

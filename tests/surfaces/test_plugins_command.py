@@ -74,6 +74,13 @@ def test_servers_of_a_plugin_are_listed_and_tried(program: Program, tmp_path: Pa
     tried = program.run("mcp", "test", "near")
     assert tried.rc == 0 and "mcp__near__echo" in tried.out
     assert "failed" in program.run("mcp", "test", "dies").out
+    kept = program.run("mcp", "remove", "near")
+    words = (
+        f"it comes from the plugin kit ({program.state}/plugins/kit/.mcp.json), which `teamwright plugins disable kit`"
+    )
+    assert kept.rc == 2 and words in kept.err
+    assert program.run("plugins", "disable", "kit").rc == 0
+    assert json.loads(program.run("mcp", "list", "--json").out) == []
 
 
 def test_what_is_wrong_is_not_installed(house: House) -> None:

@@ -128,6 +128,16 @@ def test_sessions_are_listed_for_people_and_for_programs(program: Program) -> No
     assert id in program.run("sessions", "--all", cwd=program.home).out
 
 
+@pytest.mark.spec("S2")
+def test_a_session_that_began_with_a_command_is_listed_by_what_was_typed(program: Program) -> None:
+    (program.home / ".claude" / "commands").mkdir(parents=True)
+    (program.home / ".claude" / "commands" / "greet.md").write_text("Say hello to $ARGUMENTS.")
+    assert program.run("-p", "/greet ada", script=["hello"]).rc == 0
+    assert "Say hello to ada." in program.transcript().read_text()
+    (listed,) = json.loads(program.run("sessions", "--json").out)
+    assert listed["prompt"] == "/greet ada"
+
+
 def test_sessions_are_removed_with_all_that_belongs_to_them(program: Program) -> None:
     one, two = say(program)["session_id"], say(program)["session_id"]
     assert program.run("sessions", "delete").rc == 2

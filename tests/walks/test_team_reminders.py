@@ -24,6 +24,7 @@ from team_steps import (
 
 from conftest import Walker
 from crew import bash, crew
+from engine_kit import Engines
 from place_kit import CREATE, FREE, options
 from place_kit import mate as a_mate
 from program import Program, tool
@@ -225,3 +226,14 @@ def test_the_lead_is_asked_once_and_may_still_see_to_it(program: Program) -> Non
         assert ran.rc == 0 and "open tasks" not in ran.err and ran.result["result"] == "All is done."
         asked = json.dumps(ran.lines)
         assert "open_tasks" not in ran.result and asked.count("TaskUpdate") >= 1
+
+
+@pytest.mark.spec("T12", "Z23")
+def test_the_line_on_open_tasks_names_the_engine_without_a_password(program: Program) -> None:
+    space = Engines.get().new_space()
+    ran = program.run("-p", "go", FREE, "--engine", f"nats://me:secret@{space.hosts[0]}/{space.space}", script=OPEN)
+    shown = f"nats://USER:PASSWORD@{space.hosts[0]}/{space.space}"
+    assert ran.rc == 0 and re.search(rf"`teamwright --resume \S+ --engine {shown}` continues\n", ran.err)
+    assert "secret" not in ran.err
+    ran = program.run("-p", "go", FREE, script=OPEN, env={"TEAMWRIGHT_ENGINE": str(Engines.get().new_space())})
+    assert ran.rc == 0 and re.search(r"`teamwright --resume \S+` continues\n", ran.err)

@@ -228,13 +228,17 @@ def has_sandbox(options: Options, workspace: Workspace) -> bool:
 
 
 def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[str]]:
-    """Rules of the settings and of the command line; and what is wrong with some of them."""
+    """Rules of the settings and of the command line; and what is wrong with some of them. Raises UsageError where one
+    that was typed for this run, and that forbids or asks, cannot be read: without it more would be allowed."""
     base, home = str(workspace.project), str(workspace.user.resolve())
     problems: list[str] = []
 
-    def read(said: Iterable[SettingsRule], flags: Sequence[str] = ()) -> tuple[Rule, ...]:
+    def read(said: Iterable[SettingsRule], flags: Sequence[str] = (), *, guards: bool = False) -> tuple[Rule, ...]:
         parsed = [parse_rules([r.text], r.source, base, home) for r in said] + [parse_rules(flags, "flag", base, home)]
-        problems.extend(str(problem) for _, wrong in parsed for problem in wrong)
+        for problem in (problem for _, wrong in parsed for problem in wrong):
+            if guards and problem.source == "flag":
+                raise UsageError(f"the permission rule `{shown(problem.text, 100)}` cannot be read: {problem.reason}")
+            problems.append(str(problem))
         return tuple(rule for rules, _ in parsed for rule in rules)
 
     said = workspace.settings.permissions
@@ -242,8 +246,8 @@ def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[s
         return Rulebook(Rules(), base, home), problems
     rules = Rules(
         read(said.allow, options.allowed_tools),
-        read(said.ask),
-        read(said.deny, options.disallowed_tools),
+        read(said.ask, guards=True),
+        read(said.deny, options.disallowed_tools, guards=True),
         read(said.outside) if has_sandbox(options, workspace) else (),
     )
     return Rulebook(rules, base, home), problems

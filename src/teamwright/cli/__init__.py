@@ -1,5 +1,6 @@
 """Command line: argv in, exit status out; imports are inside functions to keep `--version` quick."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ USAGE = 2
 
 def main(argv: Sequence[str] | None = None) -> "NoReturn":
     """The program's entry point."""
+    _open_streams()
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["--version"], ["-v"], ["-V"]):
         from teamwright import __version__
@@ -27,10 +29,16 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
     _leave(status)
 
 
+def _open_streams() -> None:
+    """Whoever started us may have closed some (`>&-`): the next file that is opened would take their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
 def _leave(status: int) -> "NoReturn":
     """At once: everything is closed, and taking down what was imported would cost as much as a turn."""
-    import os
-
     if "teamwright.host.process.run" in sys.modules:
         from teamwright.host.process.run import stop_all
 
@@ -40,12 +48,14 @@ def _leave(status: int) -> "NoReturn":
             stream.flush()
         except (BrokenPipeError, ValueError):
             status = status or 1
+        except OSError as error:  # a full disk
+            status = status or 1
+            if stream is sys.stdout:
+                _complain(_refused(error) or str(error))
     os._exit(status)
 
 
 def _run(args: list[str]) -> int:
-    import os
-
     from teamwright.cli.commands import COMMANDS, run_command
     from teamwright.cli.prompts import run_prompt
     from teamwright.core.errors import TeamwrightError, UsageError
@@ -70,18 +80,31 @@ def _run(args: list[str]) -> int:
         return 1
     except Exception as error:
         only = _only(error)
-        if not isinstance(only, TeamwrightError):
+        words = _refused(only) if isinstance(only, OSError) else str(only) if isinstance(only, TeamwrightError) else ""
+        if not words:
             raise
-        _complain(visible(_without_keys(str(only))))
+        _complain(visible(_without_keys(words)))
         return USAGE if isinstance(only, UsageError) else 1
     except KeyboardInterrupt:
         return 130
 
 
+def _refused(error: OSError) -> str:
+    """What the machine does not let us do, in a sentence; empty for what can only be a mistake of ours."""
+    import errno
+
+    names = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EIO", "ELOOP", "ENAMETOOLONG", "EMFILE", "ENFILE")
+    if errno.errorcode.get(error.errno or 0) not in names:
+        return ""
+    if error.filename is None:
+        many = error.errno in (errno.EMFILE, errno.ENFILE)
+        return f"{'no file can be opened' if many else 'the output cannot be written'}: {error.strerror}"
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else f"file {error.filename}"
+    return f"{where} cannot be used: {error.strerror}. Check the permissions of that path, and the disk."
+
+
 def _without_keys(words: str) -> str:
     """An error may quote an address or an answer with a key in it."""
-    import os
-
     from teamwright.core.policies.redaction import redacted, secrets_of
 
     return redacted(words, secrets_of(os.environ))

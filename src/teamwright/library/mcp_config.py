@@ -130,18 +130,20 @@ def _project_file(project: Path, problems: list[str]) -> list[Written]:
 
 def _flag(text: str, cwd: Path) -> Written:
     try:
-        if text.lstrip().startswith("{"):
+        if text.lstrip().startswith(("{", "[")):
             name, found = "--mcp-config", decode_object(text.encode(errors="replace"), "--mcp-config")
         else:
             name = str(cwd / Path(text).expanduser())
             found = read_json(Path(name))
     except SettingsError as error:
-        raise UsageError(f"--mcp-config: {error}") from None
+        raise UsageError(f"--mcp-config: {str(error).removeprefix('--mcp-config:').lstrip()}") from None
     if found is None:
         raise UsageError(f"--mcp-config: there is no file {name}")
     servers = found.get("mcpServers")
     if not isinstance(servers, dict):
-        raise UsageError(f"{name}: must have an object `mcpServers`: {{'mcpServers': {{NAME: {{'command': ...}}}}}}")
+        raise UsageError(
+            f'{name}: must have an object `mcpServers`: `{{"mcpServers": {{"NAME": {{"command": ...}}}}}}`'
+        )
     return Written("flag", name, cast("dict[str, Any]", servers))
 
 

@@ -1,6 +1,8 @@
 """Built-in slash commands: each is shown as a turn, and no model reads it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -8,6 +10,7 @@ from teamwright.core.data.event import TurnEnded, TurnStarted
 from teamwright.core.data.message import Content, Text
 from teamwright.core.data.op import Compact, Say, prompt_text
 from teamwright.core.errors import TeamwrightError
+from teamwright.core.text import closest
 from teamwright.runtime.session import Session
 
 CommandFunction = Callable[[Session, str], Awaitable[str]]
@@ -27,6 +30,24 @@ COMMANDS = {
     "compact": "replace the conversation by a summary",
 }
 _RUN: dict[str, CommandFunction] = {"btw": _btw, "compact": _compact}
+_CALL = re.compile(r"/([\w:-]+)(?:\s.*)?", re.S)
+_MOST_NAMED = 12  # commands
+
+
+def unknown_command(text: str, known: Iterable[str], listed_by: str = "") -> str:
+    """What to say of `/name words` if nothing has that name; empty if it is a prompt that begins with a path.
+
+    `listed_by`: the command that lists the others.
+    """
+    called = _CALL.fullmatch(text.strip())
+    if called is None or called[1] in (names := list(known)) or os.path.lexists(f"/{called[1]}"):
+        return ""
+    if meant := closest(called[1], names):
+        return f"There is no command /{called[1]}; did you mean /{meant}?"
+    if listed_by:
+        return f"There is no command /{called[1]}: {listed_by} lists them."
+    more = ", ..." if len(names) > _MOST_NAMED else ""
+    return f"There is no command /{called[1]} here, only {', '.join(f'/{name}' for name in names[:_MOST_NAMED])}{more}."
 
 
 async def take_prompt(session: Session, say: Say) -> None:
@@ -62,15 +83,21 @@ async def _expand(session: Session, say: Say) -> Say | None:
         await _begin(session)
     await session.brought.arrived()  # a server's prompt may be meant
     found = await session.brought.expand(text)
-    if found is None:
+    error = unknown_command(text, _known(session)) if found is None else found.error
+    if found is None and not error:
         return await _with_mentions(session, say)
-    if found.content:
+    if found is not None and found.content:
         return replace(say, content=found.content)
     if not apart:
         await _begin(session)
-    end = TurnEnded("failed", error=found.error) if found.error else TurnEnded("done", found.output or "")
-    session.tell(session.main.id, end)
+    said = found.output if found is not None else None
+    session.tell(session.main.id, TurnEnded("failed", error=error) if error else TurnEnded("done", said or ""))
     return None
+
+
+def _known(session: Session) -> list[str]:
+    brought = session.brought
+    return [*COMMANDS, *(skill.name for skill in brought.commands), *(name for name, _ in brought.prompts)]
 
 
 async def _with_mentions(session: Session, say: Say) -> Say:

@@ -207,8 +207,8 @@ class Progress:
 
 def _typed(taken: LettersTaken) -> str:
     """What a person said. Notices and messages of agents are told in other ways."""
-    texts = (block.text for block in taken.message.blocks if isinstance(block, Text))
-    return "\n".join(text for text in texts if not text.startswith(MACHINE_MADE))
+    texts = (block.shown for block in taken.message.blocks if isinstance(block, Text))
+    return "\n".join(text for text in texts if text and not text.startswith(MACHINE_MADE))
 
 
 def _wrap(text: str, depth: int) -> list[str]:

@@ -15,7 +15,7 @@ SERVERS = Path(__file__).parents[2] / "servers"
 UNASKED = ("--permission-mode", "bypassPermissions")
 
 
-@pytest.mark.spec("J20")
+@pytest.mark.spec("J20", "S4")
 async def test_commands_that_need_no_model(shop: Workshop) -> None:
     shop.play({"main": [tool("TaskCreate", subject="the subject", description="x"), "done"], "child": ["x"]})
     (shop.project / ".claude" / "commands").mkdir(parents=True)
@@ -35,12 +35,13 @@ async def test_commands_that_need_no_model(shop: Workshop) -> None:
             "/to nobody hi": "no agent is called nobody",
             "/to": "needs a name",
             "/stop": "stopped",
+            "/nosuch words": "There is no command /nosuch here",
         }.items():
             before = len(editor.text(session))
             assert await editor.prompt(session, command) == "end_turn"
             assert words in editor.text(session)[before:], command
         transcript = next((shop.home / ".teamwright" / "projects").rglob(f"{session}.jsonl")).read_text()
-        assert "/tasks" not in transcript
+        assert "/tasks" not in transcript and "/nosuch" not in transcript
         assert await editor.prompt(session, "/greet the-world") == "end_turn"
         transcript = next((shop.home / ".teamwright" / "projects").rglob(f"{session}.jsonl")).read_text()
         assert "Say hello to the-world." in transcript

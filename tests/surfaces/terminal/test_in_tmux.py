@@ -1,5 +1,6 @@
 """The program in a real terminal: started, typed into, looked at, left; at three sizes."""
 
+import json
 import os
 import pty
 import select
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from tmux_kit import LIMIT, SIZES, Terminal
+
+from program import alive, wait_file
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -141,3 +144,37 @@ def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Pa
         assert time.monotonic() < end, "the program outlives its terminal"
         time.sleep(0.05)
     assert os.waitstatus_to_exitcode(ended[1]) == 129
+
+
+def test_a_terminal_that_is_closed_while_the_app_closes_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What is stopped then may take its time; the signal must not end the program in the middle of that."""
+    stubborn = "trap '' TERM HUP; echo $$ > pid; while :; do sleep 1; done"
+    script = [{"tool": "Bash", "input": {"command": stubborn, "run_in_background": True}}, "It runs."]
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    argv = [sys.executable, "-m", "teamwright", "--model", f"script/{tmp_path}/script.json"]
+    argv += ["--permission-mode", "bypassPermissions", "go"]
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "LINES": "40", "COLUMNS": "100"}
+    env |= {"TEAMWRIGHT_SANDBOX": "off"}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execve(argv[0], argv, env)
+    end = time.monotonic() + LIMIT
+
+    def read_until(words: bytes) -> None:
+        seen = b""
+        while words not in seen:
+            assert time.monotonic() < end, seen
+            seen += os.read(terminal, 65536) if select.select([terminal], [], [], 1.0)[0] else b""
+
+    read_until(b"It runs.")
+    started = int(wait_file(tmp_path / "pid"))
+    assert list((tmp_path / ".teamwright" / "run").glob("session-*.door"))
+    os.write(terminal, b"\x04")  # Ctrl+D
+    read_until(b"\x1b[?1049l")  # the screen is the shell's again
+    while list((tmp_path / ".teamwright" / "run").glob("session-*.door")):  # the app is closed, its session not yet
+        assert time.monotonic() < end
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 129 and not alive(started)

@@ -1,6 +1,8 @@
 """The app in a real terminal, opened and left without a word: no session stays behind."""
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import time
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from tmux_kit import LIMIT, Terminal
+
+from engine_kit import Engines
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -63,3 +67,21 @@ def test_a_third_ctrl_c_while_it_closes_does_not_lose_the_line(terminal: Termina
     os.kill(pid, signal.SIGINT)  # the terminal is the shell's again: a key is a signal
     screen = terminal.shows("LEFT")
     assert "Resume this session with: teamwright --resume" in screen and "Traceback" not in screen
+
+
+@pytest.mark.spec("Z16")
+def test_the_line_names_the_engine_that_the_option_named(terminal: Terminal) -> None:
+    engine = str(Engines.get().new_space())
+    terminal.start(["Hello."], "--engine", engine)
+    terminal.shows("Ask, or type", "ask ·")
+    terminal.type("hi")
+    terminal.keys("Enter")
+    terminal.shows("Hello.")
+    terminal.keys("C-d")
+    terminal.shows("LEFT 0")
+    said = terminal.tmux("capture-pane", "-p", "-J", "-t", "one")
+    found = re.search(r"Resume this session with: teamwright (.+)", said)
+    assert found and found[1].endswith(f"--engine {engine}")
+    again = terminal.beside()
+    again.run(*shlex.split(found[1]))
+    again.shows("▌ hi", "Hello.")

@@ -55,6 +55,20 @@ async def test_esc_esc_goes_back_in_conversation_and_files(walker: Walker) -> No
 
 
 @pytest.mark.spec("RW6")
+async def test_a_command_is_shown_listed_and_given_back_as_it_was_typed(walker: Walker) -> None:
+    (walker.home / ".claude" / "commands").mkdir(parents=True)
+    (walker.home / ".claude" / "commands" / "greet.md").write_text("Say hello to $ARGUMENTS.")
+    async with staged(walker, ["hello"], **KEPT) as stage:
+        await stage.say("/greet ada")
+        await stage.shows("▌ /greet ada")
+        await stage.rests()
+        assert [m.text for m in stage.session.main.history.messages] == ["Say hello to ada.", "hello"]
+        assert spoken(stage) == ["/greet ada", "hello"]
+        (point,) = await stage.app.session.points()
+        assert point.text == "/greet ada"
+
+
+@pytest.mark.spec("RW6")
 async def test_a_rewind_is_taken_back(walker: Walker) -> None:
     file = walker.project / "a.txt"
     async with staged(walker, story(file), **KEPT) as stage:

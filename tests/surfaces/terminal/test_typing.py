@@ -173,7 +173,7 @@ async def test_exit_leaves(walker: Any, command: str) -> None:
         await stage.until(lambda: not stage.app.is_running or stage.app.return_value is not None)
 
 
-@pytest.mark.spec("AP3")
+@pytest.mark.spec("AP3", "S4")
 async def test_a_word_that_is_no_command_is_said_and_a_path_is_a_prompt(walker: Any) -> None:
     async with staged(walker) as stage:
         await stage.say("/permisions now")
@@ -183,8 +183,12 @@ async def test_a_word_that_is_no_command_is_said_and_a_path_is_a_prompt(walker: 
         assert not stage.app.prompt.text
         await stage.press("up")  # and it can be taken back
         assert stage.app.prompt.text == "/qqqqqq"
+        await stage.say("/nosuch look at src/a.py")
+        await stage.shows("There is no command /nosuch: /help lists them.")
         await stage.say("/usr/bin is what?")
         await stage.until(lambda: said(stage) == ["/usr/bin is what?"])
+        await stage.say("/usr is what?")
+        await stage.until(lambda: said(stage) == ["/usr/bin is what?", "/usr is what?"])
 
 
 async def test_keys_arrive_in_order_while_the_app_starts(walker: Any) -> None:

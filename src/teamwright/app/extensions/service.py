@@ -229,7 +229,7 @@ class SessionExtensions:
     async def expand(self, text: str) -> "Expanded | None":
         name, _, words = text.removeprefix("/").partition(" ")
         if text.startswith("/mcp__") and any(name == command for command, _ in self.prompts):
-            return await self._prompt(name, words)
+            return await self._prompt(name, words, text)
         if not text.startswith("/") or self._skills.book() is None:
             return None
         found = await self.runner.expand(text, self._main)
@@ -265,14 +265,15 @@ class SessionExtensions:
         except TeamwrightError as error:
             self._warn((f"the model {shown(model, 80)} that a skill asks for is not used: {error}",))
 
-    async def _prompt(self, name: str, words: str) -> "Expanded":
+    async def _prompt(self, name: str, words: str, typed: str) -> "Expanded":
         from teamwright.runtime.extensions.skills import Expanded  # noqa: PLC0415
 
         try:
             answer = await self.servers.use().prompt(name, words.split())
         except ToolError as error:
             return Expanded(error=str(error))
-        return Expanded(tuple(part for part in answer.parts if isinstance(part, Text)))
+        texts = [part.text for part in answer.parts if isinstance(part, Text)]
+        return Expanded(tuple(Text(text, "" if n else typed) for n, text in enumerate(texts)))
 
     # --- the start and the end
 

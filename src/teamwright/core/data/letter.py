@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.message import Content
+from teamwright.core.data.message import Content, Message, Text
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 
 Priority = Literal["now", "next", "later"]
@@ -21,6 +21,12 @@ ELEMENTS = (  # how the words of others begin
     "<shell-input>",
 )
 LEAD = "team-lead"  # what the lead of a team is called by its members
+
+
+def said_in(message: Message) -> list[str]:
+    """The prompts in a message, as they were typed."""
+    own = (b for b in message.blocks if isinstance(b, Text) and not b.text.startswith(ELEMENTS))
+    return [block.shown for block in own if block.typed != ""]
 
 
 class Sender(Struct, frozen=True, omit_defaults=True):

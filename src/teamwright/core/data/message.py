@@ -12,8 +12,16 @@ Effort = Literal["low", "medium", "high", "xhigh", "max"]
 EMPTY_INPUT = Raw(b"{}")
 
 
-class Text(Struct, frozen=True, tag="text"):
+class Text(Struct, frozen=True, tag="text", omit_defaults=True):
+    """`typed` is what a person typed, if the text was made of it (`/review 12`); empty: the block before has it."""
+
     text: str
+    typed: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What screens and listings show; models read `text`."""
+        return self.text if self.typed is None else self.typed
 
 
 class Thinking(Struct, frozen=True, tag="thinking", omit_defaults=True):

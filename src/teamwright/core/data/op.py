@@ -178,5 +178,5 @@ Op = (
 
 
 def prompt_text(content: Sequence[Content]) -> str:
-    """The words of a prompt."""
-    return "\n".join(block.text for block in content if isinstance(block, Text))
+    """The words of a prompt, as the person typed them."""
+    return "\n".join(block.shown for block in content if isinstance(block, Text) and block.typed != "")

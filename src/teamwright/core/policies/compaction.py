@@ -1,6 +1,7 @@
 """Decides when a conversation is near its context window and what replaces it."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
@@ -36,16 +37,22 @@ def is_due(tokens: int, window: int | None) -> bool:
     return window is not None and tokens > SHARE * window
 
 
+def weight(text: str) -> int:
+    """Characters, four of which are about one token. A character beyond ASCII is a token by itself, and counts as four:
+    in Chinese or Japanese nearly every one is."""
+    return len(text) if text.isascii() else 4 * len(text) - 3 * len(text.encode("ascii", "ignore"))
+
+
 def size(message: Message) -> int:
     """Characters, roughly as a model's window sees them."""
     total = 0
     for block in message.blocks:
         if isinstance(block, Text):
-            total += len(block.text)
+            total += weight(block.text)
         elif isinstance(block, ToolCall):
             total += len(bytes(block.input))
         elif isinstance(block, ToolResult):
-            total += sum(len(c.text) if isinstance(c, Text) else IMAGE for c in block.content)
+            total += sum(weight(c.text) if isinstance(c, Text) else IMAGE for c in block.content)
     return total
 
 
@@ -109,7 +116,7 @@ def _fitting(prompts: Sequence[str]) -> list[str]:
     last: list[str] = []
     for prompt in reversed(prompts[1:]):
         text = _head(prompt, PROMPTS // 3)
-        room -= len(text)
+        room -= weight(text)
         if room < 0:
             last.append(f"[{len(prompts) - 1 - len(last)} others are left out]")
             break
@@ -118,7 +125,17 @@ def _fitting(prompts: Sequence[str]) -> list[str]:
 
 
 def _head(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n[... {len(text) - most} characters left out]"
+    if weight(text) <= most:
+        return text
+    head = text[: _fits(text, most)]
+    return f"{head}\n[... {len(text) - len(head)} characters left out]"
+
+
+def _fits(text: str, most: int) -> int:
+    """How many characters from its beginning weigh no more."""
+    if text.isascii():
+        return most
+    return bisect_right(range(len(text) + 1), most, key=lambda n: weight(text[:n])) - 1
 
 
 def cut_down(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
@@ -150,16 +167,17 @@ def _without_bulk(message: Message) -> Message:
 
 
 def fitting_summary(text: str, window: int | None) -> str:
-    """At most a quarter of the window, four characters a token: one that is longer would fill it again at once."""
+    """At most a quarter of the window: one that is longer would fill it again at once."""
     text = text.strip()
     return text if window is None else _without_middle(text, window)
 
 
 def _without_middle(text: str, most: int) -> str:
-    if len(text) <= most:
+    if weight(text) <= most:
         return text
-    half = most // 2
-    return f"{text[:half]}\n[... {len(text) - most} characters left out ...]\n{text[-half:]}"
+    head = text[: _fits(text, most // 2)]
+    tail = text[len(text) - _fits(text[::-1], most // 2) :]
+    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out ...]\n{tail}"
 
 
 def read_window(complaint: str) -> int | None:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -13,6 +14,7 @@ import msgspec.structs
 from msgspec import Struct
 
 from teamwright.core.data.extensions.server import Http, Sdk, ServerConfig, ServerFault, Sse, Stdio
+from teamwright.core.network_words import network_words
 from teamwright.core.text import shown
 from teamwright.host.mcp.callbacks import Ears
 from teamwright.host.mcp.stdio_client import ServerPipes, open_program
@@ -28,6 +30,7 @@ class Notes(Struct):
 
     complaint: str = ""
     status: int | None = None  # of the last HTTP request, if that was an error
+    host: str = ""  # as its address gives it
     refusal: str = ""  # why signing in came to nothing
     secrets: Any = None  # headers or environment: what stands there under a secret's name is told to nobody
 
@@ -106,6 +109,8 @@ async def _open(
         case Http() | Sse() as reach:
             await anyio.to_thread.run_sync(load_protocol)
             from teamwright.host.mcp.http import open_http  # noqa: PLC0415
+
+            notes.host = urlsplit(reach.url).netloc.rpartition("@")[2]
 
             def note(status: int) -> None:
                 notes.status = status if status >= 400 else None  # a refusal may have been overcome
@@ -192,5 +197,10 @@ def _fault(error: BaseException, notes: Notes) -> ServerFault:
     if notes.status in (401, 403):
         how = notes.refusal or "sign in by `teamwright mcp login`, or give it a token in its headers"
         return ServerFault(f"it wants authorisation (HTTP {notes.status}); {how}", "needs-auth")
-    why = f"it answered with HTTP status {notes.status}" if notes.status else str(error) or type(error).__name__
+    if notes.status:
+        why = f"it answered with HTTP status {notes.status}"
+    elif found := network_words(error):
+        why = f"no connection to {notes.host}: {found}" if notes.host else found
+    else:
+        why = str(error) or type(error).__name__
     return ServerFault(shown(notes.clean(why)) + notes.also, "lost")

@@ -208,6 +208,8 @@ async def _greet(session: ClientSession) -> None:
         try:
             await session.initialize()
         except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                raise ServerFault("the connection ended before it answered", "lost") from None
             if error.code not in _MODERN:
                 raise
             await session.discover()

@@ -105,7 +105,7 @@ class SkillRunner:
             words = await self.text(skill, args, agent)
         except ToolError as error:
             return Expanded(error=str(error))
-        return Expanded((Text(words),), model=skill.model)
+        return Expanded((Text(words, text),), model=skill.model)
 
     async def _expand_fork(self, skill: Skill, args: str, agent: AgentId) -> Expanded:
         caller = self._caller(agent)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.event import FORMAT, AgentStarted, LettersTaken, Line
-from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.letter import said_in
 from teamwright.core.data.message import Message, Text
 from teamwright.core.errors import SessionMissing, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
@@ -275,8 +275,7 @@ def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
 
 def _prompt(message: Message) -> str:
     """In the person's own words where there are some: what was attached to them is no title."""
-    texts = [block.text for block in message.blocks if isinstance(block, Text)]
-    own = [text for text in texts if not text.startswith(ELEMENTS)] or texts
+    own = said_in(message) or [block.text for block in message.blocks if isinstance(block, Text)]
     return " ".join(" ".join(own)[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT]
 
 

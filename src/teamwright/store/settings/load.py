@@ -151,15 +151,22 @@ def _is_there(path: Path) -> bool:
 
 def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
     """What a person typed for this run must be readable as a whole: rules that silently do not hold are worse."""
+    faults: list[str] = []
     try:
-        if flag.lstrip().startswith("{"):
-            return layer_of(decode_object(flag.encode(errors="replace"), "--settings"), "flag", "--settings", problems)
+        if flag.lstrip().startswith(("{", "[")):
+            found = decode_object(flag.encode(errors="replace"), "--settings")
+            layer = layer_of(found, "flag", "--settings", faults)
+        else:
+            layer = read_layer(path, "flag", faults)
     except SettingsError as error:
         raise UsageError(str(error)) from None
-    faults: list[str] = []
-    layer = read_layer(path, "flag", faults)
     if layer is None:
-        raise UsageError(f"--settings: {faults[0] if faults else f'there is no file {path}'}")
+        why = faults[0].removesuffix("; the file is ignored") if faults else f"there is no file {path}"
+        raise UsageError(f"--settings: {why}")
+    for fault in faults:
+        key, _, wrong = fault.removeprefix(f"{layer.file}: ").partition(": ")
+        if key.startswith(("permissions", "sandbox")) and wrong.endswith("; ignored") and "unknown" not in wrong:
+            raise UsageError(fault.removesuffix("; ignored"))
     problems.extend(faults)
     return layer
 

@@ -15,6 +15,7 @@ from teamwright.app.landing.queue import LandingPlace, landing_here, with_choice
 from teamwright.app.options import Options
 from teamwright.core.data.landing import LandEntry, LandId
 from teamwright.core.errors import ToolError, UsageError
+from teamwright.host.git.run import locate
 from teamwright.library.trust.decision import what_would_run
 from teamwright.runtime.landing.runner import BusyError
 from teamwright.runtime.landing.service import NO_CHECK
@@ -144,7 +145,7 @@ async def _give_up(place: LandingPlace, asked: _LandArgs) -> int:
 
 async def _land(place: LandingPlace, asked: _LandArgs) -> int:
     """Status 1 where something did not land."""
-    _choose(place, asked)
+    await _choose(place, asked)
     only = [(await _queue_one(place, name, asked)).id for name in asked.names] or None
     lines = _Lines(quiet=asked.as_json)
     end = await place.landing.run(lines.tell, only)
@@ -169,7 +170,7 @@ async def _sum_up(place: LandingPlace, blocked: str, held: Mapping[LandId, str],
 
 async def _watch(place: LandingPlace, asked: _LandArgs) -> int:
     """Also what others land here is shown. It never ends by itself."""
-    _choose(place, asked)
+    await _choose(place, asked)
     for name in asked.names:
         await _queue_one(place, name, asked)
     lines = _Lines(quiet=False, all_states=True)
@@ -200,8 +201,9 @@ _ACTIONS: dict[str, _Work] = {"list": _list, "watch": _watch, "queue": _queue, "
 # --- the check
 
 
-def _choose(place: LandingPlace, asked: _LandArgs) -> None:
-    """Target and check of this run. The check is named now, or set, or asked for once."""
+async def _choose(place: LandingPlace, asked: _LandArgs) -> None:
+    """Target and check of this run. The check is named now, or set, or asked for once, if there is a repository."""
+    await locate(place.workspace.cwd)
     with_choices(place.landing, target=asked.target)
     if asked.check is not None:
         remember_check(place.workspace, asked.check)

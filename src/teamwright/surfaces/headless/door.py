@@ -14,8 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 
 from teamwright.core.data.event import AgentStarted, Answered, LettersTaken, Record, Warned
-from teamwright.core.data.letter import ELEMENTS
-from teamwright.core.data.message import Text
+from teamwright.core.data.letter import said_in
 from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.host.ipc.unix_stream import UnixStream, open_listener
 from teamwright.osfiles.private import write_file
@@ -163,8 +162,7 @@ def _told(record: Record) -> dict[str, Any] | None:
         case Answered() as event:
             return lines.cancel_of(event.question)
         case LettersTaken() as event:
-            texts = (block.text for block in event.message.blocks if isinstance(block, Text))
-            said = "\n".join(text for text in texts if not text.startswith(ELEMENTS))
+            said = "\n".join(said_in(event.message))
             message = {"role": "user", "content": said}
             return {"type": "user", "message": message, "isReplay": True, "agent_id": record.agent} if said else None
         case _:

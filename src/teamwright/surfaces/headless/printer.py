@@ -36,6 +36,7 @@ from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import lines
+from teamwright.surfaces.port.resuming import resume_command
 from teamwright.surfaces.stdout import Sink
 from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
@@ -54,6 +55,7 @@ class Printer(Struct, eq=False):
     format: Format
     partial: bool
     replay: bool = False
+    engine: str | None = None  # as the option gave it
     last: TurnEnded | None = None
     printed: anyio.Event = field(default_factory=anyio.Event)
     broken: bool = False  # nobody reads any more
@@ -161,7 +163,8 @@ class Printer(Struct, eq=False):
         if self._outlived and self.last is not None:  # its team went on for a while: with the figures of all
             await self._line(self._result(self.last, self._ended_at) | lines.open_of(self.open_work))
         for work in self.open_work:
-            sys.stderr.write(f"teamwright: {visible(str(work))}; `teamwright --resume {self.session.id}` continues\n")
+            again = resume_command(self.session.id, self.engine)
+            sys.stderr.write(f"teamwright: {visible(str(work))}; `{again}` continues\n")
         if self.format == "json" and self._last_result:
             await self._print_object(self._last_result | lines.open_of(self.open_work))
         elif self.format == "text" and self.last:

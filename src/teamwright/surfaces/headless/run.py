@@ -63,7 +63,9 @@ async def run(headless: Headless, options: Options) -> int:
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     out = Out(sys.stdout.fileno())
-    printer = Printer(session, out, format=headless.output, partial=headless.partial, replay=headless.replay)
+    printer = Printer(
+        session, out, headless.output, partial=headless.partial, replay=headless.replay, engine=options.engine
+    )
     driver = _open_driver(session, printer, options) if headless.input == "stream-json" else None
     states = await _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []

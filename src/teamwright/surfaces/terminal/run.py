@@ -19,6 +19,7 @@ from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from, sessions_named
 from teamwright.surfaces.plain import is_terminal
 from teamwright.surfaces.port.doors import is_open
+from teamwright.surfaces.port.resuming import resume_command
 from teamwright.surfaces.terminal.signals import heed_signals
 from teamwright.tools.bounds import visible
 
@@ -52,7 +53,7 @@ async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
     if leave is not None and leave.origin is not None:
         return await run_terminal(Options(cwd=Path.cwd(), origin=leave.origin), keep_door)
     if leave is not None and leave.ended:
-        sys.stdout.write(f"The session has ended. Resume it with: teamwright --resume {session}\n")
+        sys.stdout.write(f"The session has ended. Resume it with: {resume_command(session)}\n")
     else:
         sys.stdout.write(f"The session is still running. Return to it with: teamwright attach {session}\n")
     return 0
@@ -93,16 +94,18 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
     app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
     leave, caught = None, list[int]()
     try:
-        async with session:
-            async with anyio.create_task_group() as group:
-                group.start_soon(keep_door, session, here.home, options.env)
-                group.start_soon(heed_signals, app, caught)
-                leave = await app.run_async()
-                group.cancel_scope.cancel()
-            session.hurry()
+        async with anyio.create_task_group() as until_closed:
+            until_closed.start_soon(heed_signals, app, caught)
+            async with session:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(keep_door, session, here.home, options.env)
+                    leave = await app.run_async()
+                    group.cancel_scope.cancel()
+                session.hurry()
+            until_closed.cancel_scope.cancel()
     finally:  # also after a Ctrl+C while it closes
         if (leave is None or leave.origin is None) and here.facts.begun:
-            sys.stdout.write(f"Resume this session with: teamwright --resume {session.id}\n")
+            sys.stdout.write(f"Resume this session with: {resume_command(session.id, options.engine)}\n")
     if session.left_at_work:
         sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0

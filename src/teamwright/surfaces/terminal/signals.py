@@ -16,17 +16,27 @@ LEAVE_SECONDS = 20.0  # without a terminal
 
 
 async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
-    """Restore the terminal before we exit, whatever the signal."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
-        threading.Thread(target=_watch_terminal, name="terminal-watch", daemon=True).start()
-        async for number in signals:
-            caught.append(number)
-            if _is_gone():
-                _let_go(128 + number)
-            app.exit()
+    """Restore the terminal before we exit, whatever the signal. Keep it running until everything is closed: a signal
+    that nobody heeds ends the program in the middle of that. A second SIGTERM is meant so."""
+    try:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+            threading.Thread(target=_watch_terminal, args=(caught,), name="terminal-watch", daemon=True).start()
+            async for number in signals:
+                if number == signal.SIGTERM and caught:
+                    from teamwright.host.process.run import stop_all  # noqa: PLC0415
+
+                    stop_all()
+                    os._exit(128 + number)
+                caught.append(number)
+                if _is_gone():
+                    _let_go(128 + number)
+                app.exit()
+    finally:
+        if signal.SIGHUP in caught:  # the kernel and the thread may both tell of it
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def _watch_terminal() -> None:
+def _watch_terminal(caught: list[int]) -> None:
     """A window that was closed is not always told by a signal: whoever started us may have kept it to themselves.
 
     Without a terminal Textual reads nothing over and over again, and whoever writes waits for ever. The kernel wakes
@@ -36,7 +46,8 @@ def _watch_terminal() -> None:
     watch.register(1, 0)
     if any(found & select.POLLHUP for _, found in watch.poll()):
         _let_go(128 + signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGHUP)
+        if not caught:
+            os.kill(os.getpid(), signal.SIGHUP)
 
 
 def _is_gone() -> bool:

@@ -41,7 +41,9 @@ def items_of(message: Message, n: int, at: int, cwd: str = "") -> list[Item]:
     """Everything that a message to an agent has to show, files by their paths from `cwd`."""
     found: list[Item] = []
     for block in message.blocks:
-        if isinstance(block, Text):
+        if isinstance(block, Text) and block.typed is not None:
+            found += [Spoken("person", said(block.typed), n=n, at=at)] if block.typed else []
+        elif isinstance(block, Text):
             found.append(_item(block.text, n, at, cwd))
         elif isinstance(block, Image):
             found.append(Note("info", f"image attached ({block.media_type})", n=n, at=at))

@@ -5,8 +5,9 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from teamwright.core.data.conversation.history import History, asked_in, fold
+from teamwright.core.data.conversation.history import History, fold
 from teamwright.core.data.event import Durable, LettersTaken, Line, Rewound, ToolEnded, Words
+from teamwright.core.data.letter import said_in
 
 Value = TypeVar("Value")
 
@@ -27,8 +28,8 @@ def points_of(lines: Iterable[tuple[int, Line]]) -> list[Point]:
     left: dict[int, list[Point]] = {}  # what was live before each rewind
     for n, line in lines:
         match line.event:
-            case LettersTaken(letters=letters, message=message) if letters and (asked := asked_in(message)):
-                live.append(Point(n, line.at, "prompt", "\n".join(asked)))
+            case LettersTaken(letters=letters, message=message) if letters and (said := said_in(message)):
+                live.append(Point(n, line.at, "prompt", "\n".join(said)))
             case Rewound() as event:
                 left[n] = live
                 if event.talk:

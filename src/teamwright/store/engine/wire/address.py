@@ -50,7 +50,8 @@ def read_named(text: str, cwd: Path, authority: str = "", creds: str = "") -> Ad
     try:
         found = read_address(file.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The address of the engine cannot be read from {file}: {error}.") from None
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"The address of the engine cannot be read from {file}: {why}.") from None
     beside = file.with_name("ca.pem")
     return replace(found, authority=authority or (str(beside) if beside.is_file() else ""), creds=creds)
 

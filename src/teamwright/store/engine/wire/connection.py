@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from teamwright.core.network_words import network_words
 from teamwright.store.engine.port import EngineError, Guard
 from teamwright.store.engine.wire.address import Address
 
@@ -270,4 +271,4 @@ def _check_version(client: Client, address: Address) -> None:
 
 
 def words(error: BaseException) -> str:
-    return str(error).removeprefix("nats: ") or type(error).__name__
+    return network_words(error) or str(error).removeprefix("nats: ") or type(error).__name__

@@ -152,6 +152,10 @@ def split_command(text: str) -> tuple[str, str]:
     return ("", "") if "/" in name else (name, words.strip())
 
 
+async def names(port: SessionPort) -> list[str]:
+    return list(dict.fromkeys((*OWN, *(one.name for one in await port.skills()))))
+
+
 async def offered(port: SessionPort) -> list[dict[str, Any]]:
     commands = [_offer(name, one.about, one.hint) for name, one in OWN.items()]
     for one in await port.skills():

@@ -16,6 +16,7 @@ from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.concurrency.races import first
 from teamwright.runtime.port import Live, SessionPort
+from teamwright.runtime.slash_commands import unknown_command
 from teamwright.surfaces.acp.protocol.shapes import Client
 from teamwright.surfaces.acp.protocol.wire import INTERNAL, PARAMS, RpcError, Wire
 from teamwright.surfaces.acp.questions.consent import EditorConsent
@@ -250,10 +251,14 @@ class Thread:
             self.hearing.speak(shown)
 
     async def _expand(self, said: SaidPrompt, pending: Pending) -> None:
-        """A skill or a server's prompt; words that only begin like one go to the model as they are."""
+        """A skill or a server's prompt; words that begin with a path go to the model as they are."""
         found = await self.port.expand(said.typed.strip())
         pending.ends_at_once = False
-        if found is None or found.content:
+        error = "" if found is not None else unknown_command(said.typed, await commands.names(self.port))
+        if error:
+            self.hearing.speak(error)
+            pending.end("end_turn")
+        elif found is None or found.content:
             await self.prompts.say(self.port, said.op() if found is None else said.op(found.content), pending)
             await pending.over.wait()
         else:

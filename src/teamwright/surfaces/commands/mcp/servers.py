@@ -24,6 +24,7 @@ from teamwright.host.mcp.connect import McpContext
 from teamwright.library.claude.servers import NAME
 from teamwright.library.jsonfile import read_json
 from teamwright.library.mcp_config import limits, read_server
+from teamwright.library.plugins import Plugins
 from teamwright.library.trust.decision import what_would_run
 from teamwright.library.trust.snapshot import agree_to_own
 from teamwright.osfiles.private import write_file
@@ -86,7 +87,7 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
         case "add":
             return _add(found, [*found.words, *rest], ground)
         case "remove":
-            return _remove(found, ground)
+            return _remove(found, ground, plugins)
         case "test":
             return _test(found, ground)
         case "login" | "logout":
@@ -304,7 +305,7 @@ def _pairs(texts: Sequence[str], between: str, option: str) -> dict[str, str]:
     return {name.strip(): value.strip() if between == ":" else value for name, _, value in pairs}
 
 
-def _remove(found: Namespace, ground: Workspace) -> int:
+def _remove(found: Namespace, ground: Workspace, plugins: Plugins | None) -> int:
     if len(found.words) != 1:
         raise UsageError("mcp remove: give one name")
     (name,) = found.words
@@ -312,7 +313,10 @@ def _remove(found: Namespace, ground: Workspace) -> int:
     places = [(scope, *_file(scope, ground)) for scope in scopes]
     holding = [(scope, path, key) for scope, path, key in places if name in _read(path, key)[1]]
     if not holding:
-        raise UsageError(f"there is no MCP server {name} in {', '.join(str(path) for _, path, _ in places)}")
+        where = _elsewhere(name, found, ground, plugins)
+        raise UsageError(
+            f"there is no MCP server {name} in {', '.join(str(path) for _, path, _ in places)}{where and f'; {where}'}"
+        )
     if len(holding) > 1:
         raise UsageError(f"{name} is in several files; choose by --scope {'|'.join(s for s, _, _ in holding)}")
     ((scope, path, key),) = holding
@@ -321,6 +325,22 @@ def _remove(found: Namespace, ground: Workspace) -> int:
     _write(path, whole, scope, ground)
     _say(f"removed {name} from {path}")
     return 0
+
+
+def _elsewhere(name: str, found: Namespace, ground: Workspace, plugins: Plugins | None) -> str:
+    """Where a server comes from that is in no file of ours, and how to get rid of it; empty if there is none."""
+    servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config, plugins=found.plugins)
+    config = servers.configs.get(name)
+    if config is None:
+        return ""
+    known = plugins.plugins if plugins is not None else ()
+    plugin = next((p for p in known if any(config.file == file for file, _ in p.servers)), None)
+    if config.source != "plugin" or plugins is None or plugin is None:
+        return f"it is in {config.file} ({config.source})"
+    off = f"`teamwright plugins disable {plugin.name}`"
+    if plugin.name not in plugins.enabled:  # settings turn it on, or another program
+        off = f'`"enabledPlugins": {{"{plugin.origin or plugin.name}": false}}` in your settings'
+    return f"it comes from the plugin {plugin.name} ({config.file}), which {off} switches off"
 
 
 def _say(words: str) -> None:

@@ -18,7 +18,7 @@ class SearchList(ModalScreen[Result]):
 
     DEFAULT_CSS = """
     SearchList RowList > .option-list--option-highlighted {
-        background: $primary 25%; text-style: $block-cursor-text-style;
+        background: $block-cursor-background; text-style: $block-cursor-text-style;
     }
     """  # the input has the focus, and Enter takes that row
     _parts = 0

@@ -105,7 +105,7 @@ class Completions(OptionList):
     Completions { display: none; height: auto; max-height: 8; border: none; padding: 0 1; background: $surface; }
     Completions > .option-list--option { padding: 0; }
     Completions > .option-list--option-highlighted {
-        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+        color: $foreground; background: $block-cursor-background; text-style: $block-cursor-text-style;
     }
     """
 

@@ -16,12 +16,13 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.port import SessionPort
+from teamwright.runtime.slash_commands import unknown_command
 from teamwright.surfaces.terminal.messages import AnswerQuestion
 from teamwright.surfaces.terminal.prompt.completion import Completion, TypedWord, list_files, rank, rank_commands
 from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.prompt.shell_actions import run_shell_line, with_pictures
 from teamwright.surfaces.terminal.questions import answer, blocking, in_words
-from teamwright.surfaces.terminal.slash.catalog import ALIASES, COMMANDS, choices, unknown
+from teamwright.surfaces.terminal.slash.catalog import ALIASES, COMMANDS, choices
 from teamwright.surfaces.terminal.slash.command import CommandContext
 from teamwright.surfaces.terminal.widgets.prompt_input import PromptInput
 from teamwright.surfaces.view.shapes import NoteKind, Queued
@@ -123,9 +124,10 @@ class Clerk:
         with self._at_work(f"/{name} …"):
             expanded = await counter.session.expand(text.strip())
         if expanded is None:
-            if "/" in text.strip()[1:]:  # a path
+            known = [*(one.word for one in await choices(counter.session)), *ALIASES]
+            if not (error := unknown_command(text, known, listed_by="/help")):
                 return False
-            counter.tell(unknown(name, await choices(counter.session)), "error")
+            counter.tell(error, "error")
         elif expanded.content:
             await self._say(expanded.content, text)
         elif expanded.error:

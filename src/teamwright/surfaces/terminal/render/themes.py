@@ -56,20 +56,20 @@ LIGHT = Palette(
     "light",
     dark=False,
     text="#24292f",
-    dim="#6a737d",
+    dim="#57606a",
     accent="#0757b8",
-    good="#1a7f37",
-    warn="#8a5a00",
+    good="#14702e",
+    warn="#7d5200",
     bad="#b3261e",
     person="#1b1f24",
     person_back="#e6ecf4",
     code="#6f42c1",
-    added="#116329 on #e0f3e4",
-    removed="#9c1c15 on #fae4e2",
-    added_mark="on #a9e2b5",
-    removed_mark="on #f3b7b2",
+    added="#116329 on #e8f7eb",
+    removed="#9c1c15 on #fceeed",
+    added_mark="on #c8edd0",
+    removed_mark="on #f8d5d2",
     selected="#dbe5f3",
-    syntax="friendly",
+    syntax="xcode",
 )
 NONE = Palette(
     "none",
@@ -108,12 +108,12 @@ AGENT_COLORS = {
 }
 _ON_LIGHT = {
     "blue": "#0757b8",
-    "green": "#1a7f37",
-    "yellow": "#8a6a00",
+    "green": "#14702e",
+    "yellow": "#735800",
     "purple": "#6f42c1",
     "orange": "#a24a00",
     "pink": "#b02a75",
-    "cyan": "#00708a",
+    "cyan": "#006a83",
     "red": "#b3261e",
     "teal": "#0b7261",
     "gold": "#7a5c00",
@@ -130,7 +130,7 @@ def agent_style(color: str, palette: Palette) -> str:
     return f"bold {known.get(color, palette.accent)}"
 
 
-def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str) -> Theme:
+def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str, thumb: str = "") -> Theme:
     cursor = "reverse" if p.name == "none" else "none"  # without colours it could not be seen
     return Theme(
         name=name,
@@ -148,10 +148,12 @@ def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str) 
         variables={
             "border": p.dim,
             "border-blurred": p.dim,
+            "block-cursor-foreground": p.text,
+            "block-cursor-background": p.selected,
             "block-cursor-text-style": cursor,
             "block-cursor-blurred-text-style": "none",
             "input-cursor-text-style": cursor,
-            "scrollbar": panel,
+            "scrollbar": thumb or panel,
             "scrollbar-hover": p.dim,
             "scrollbar-active": p.accent,
             "scrollbar-background": background,
@@ -182,7 +184,7 @@ def themes() -> list[Theme]:
     )
     return [
         _theme("tw-dark", DARK, background="#16191f", surface="#1b1f27", panel="#232936"),
-        _theme("tw-light", LIGHT, background="#fbfcfd", surface="#f3f5f8", panel="#e6ecf4"),
+        _theme("tw-light", LIGHT, background="#fbfcfd", surface="#f3f5f8", panel="#e6ecf4", thumb="#b6c0cc"),
         _theme("tw-none", grey, background="#000000", surface="#101010", panel="#202020"),
     ]
 

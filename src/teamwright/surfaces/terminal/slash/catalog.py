@@ -1,8 +1,5 @@
 """Every slash command of the app, the page that lists them, and what completes `/`."""
 
-from collections.abc import Iterable
-
-from teamwright.core.text import closest
 from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.terminal.prompt.completion import Completion
 from teamwright.surfaces.terminal.slash import changes, config, mcp, pages, sandbox, status, talk, web, work
@@ -68,8 +65,3 @@ async def choices(session: SessionPort) -> list[Completion]:
     own = [Completion(name, command.about) for name, command in COMMANDS.items()]
     own += [Completion(one.name, one.description) for one in await session.skills() if one.name not in COMMANDS]
     return own
-
-
-def unknown(name: str, known: Iterable[Completion]) -> str:
-    meant = closest(name, [*(one.word for one in known), *ALIASES])
-    return f"There is no command /{name}{f'; did you mean /{meant}?' if meant else ': /help lists them.'}"

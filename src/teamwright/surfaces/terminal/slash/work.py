@@ -34,7 +34,8 @@ AGENTS.md exists already, improve it: keep what is right, correct what is not, a
 
 async def init(stage: CommandContext, words: str) -> str:
     prompt = f"{INIT}\n\nAlso: {words}" if words else INIT
-    await stage.session.say(Say((Text(prompt),), typed=f"/init {words}".strip()))
+    typed = f"/init {words}".strip()
+    await stage.session.say(Say((Text(prompt, typed),), typed=typed))
     return ""
 
 

@@ -53,7 +53,7 @@ class Choices(OptionList):
         color: $foreground; background: $panel; text-style: $block-cursor-blurred-text-style;
     }
     Choices:focus > .option-list--option-highlighted {
-        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+        color: $foreground; background: $block-cursor-background; text-style: $block-cursor-text-style;
     }
     """
 

@@ -30,6 +30,7 @@ CSS = """
     #mark { width: auto; margin-right: 1; color: $primary; }
     #main > .-behind { display: none; }
     Conversation { height: 1fr; padding: 0; }
+    .text-area--placeholder, .input--placeholder { color: $border; }
 """
 
 

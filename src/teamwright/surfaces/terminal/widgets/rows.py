@@ -52,7 +52,7 @@ class RowList(OptionList):
         color: $foreground; background: $panel; text-style: $block-cursor-blurred-text-style;
     }
     RowList:focus > .option-list--option-highlighted {
-        color: $foreground; background: $primary 25%; text-style: $block-cursor-text-style;
+        color: $foreground; background: $block-cursor-background; text-style: $block-cursor-text-style;
     }
     """
 
