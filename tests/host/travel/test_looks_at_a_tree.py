@@ -76,3 +76,17 @@ async def test_the_name_of_an_author_cannot_become_a_setting(machines: Machines)
     assert git(room.path, "config", "--local", "user.name") == 'Ada "the[core]pager = evil\\\n'
     assert git(room.path, "config", "--local", "user.email") == "ada@localhost[alias]x = !evil\n"
     assert "evil" not in git(room.path, "config", "--local", "--get-regexp", "^(core|alias)")
+
+
+@pytest.mark.spec("Z9")
+async def test_a_commit_that_we_write_is_one_of_git(machines: Machines):
+    """Whoever its author is said to be, git finds nothing wrong with it."""
+    journey = await machines.depart()
+    machines.author = Author("<>\n", "a<b>\nparent x")
+    room = await machines.room(journey)
+    (room.path / "x").write_text("x")
+    saved = await saved_of(room)
+    told = git(room.path, "log", "-1", "--format=%an|%ae|%s|%P", saved.commit)
+    assert told == f"nobody|abparent x|saved|{journey.base}\n"
+    git(room.path, "fsck", "--strict", "--no-dangling", saved.commit)
+    assert git(room.path, "rev-parse", "refs/teamwright/saved").strip() == saved.commit

@@ -119,12 +119,6 @@ async def init(repo: Repo, like: str, *how: str) -> None:
     await repo.text("init", "--quiet", "--template=", f"--object-format={kind}", *how)
 
 
-def signed(name: str, email: str) -> dict[str, str]:
-    """The environment in which commits carry this name."""
-    both = (("NAME", name), ("EMAIL", email))
-    return {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in both}
-
-
 def check_commits(*commits: str) -> None:
     """What comes from elsewhere and is called a commit must look like one, before git is given it."""
     for commit in commits:

@@ -1,8 +1,13 @@
-"""An agent's repository before anything is checked out in it: a handful of small files, written without git.
+"""What is written into an agent's repository without git: an empty one, a commit of a tree that is there, a ref.
 
-They are as `git init` leaves them (gitrepository-layout describes them); what depends on the disk, git itself has said.
+These are small files whose form is fixed (gitrepository-layout), and a program of git takes longer to start than to
+write them. What depends on the disk, git itself has said.
 """
 
+import hashlib
+import os
+import time
+import zlib
 from pathlib import Path
 
 import anyio.to_thread
@@ -23,6 +28,13 @@ class Start(Struct, frozen=True):
     base: str
     author: Author  # whose name its commits carry
     objects: Path  # of the cache, shared
+
+
+class Commit(Struct, frozen=True):
+    tree: str
+    parents: tuple[str, ...]
+    author: Author
+    words: str
 
 
 async def plain_config(folder: Path, like: str) -> str:
@@ -51,3 +63,36 @@ def _quoted(text: str) -> str:
     """A value as git's configuration has it. What could end it, a line break above all, is left out."""
     plain = "".join(c for c in text if c.isprintable())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def write_commit(git_dir: Path, commit: Commit, ref: str) -> str:
+    """Its id. The ref is at it then. Raises OSError."""
+    name, email = _named(commit.author.name) or "nobody", _named(commit.author.email)
+    signed = f"{name} <{email}> {int(time.time())} +0000"
+    lines = [f"tree {commit.tree}", *(f"parent {parent}" for parent in commit.parents)]
+    text = "\n".join([*lines, f"author {signed}", f"committer {signed}", "", commit.words, ""])
+    data = text.encode("utf-8", "replace")
+    data = b"commit %d\0%b" % (len(data), data)
+    id = (hashlib.sha256 if len(commit.tree) == 64 else hashlib.sha1)(data).hexdigest()
+    place = git_dir / "objects" / id[:2] / id[2:]
+    if not place.exists():
+        _replace(place, zlib.compress(data, 1))
+        place.chmod(0o444)
+    write_ref(git_dir, ref, id)
+    return id
+
+
+def write_ref(git_dir: Path, ref: str, commit: str) -> None:
+    _replace(git_dir / ref, f"{commit}\n".encode())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
+    draft.write_bytes(data)
+    draft.replace(path)
+
+
+def _named(text: str) -> str:
+    """Fit for the line of an author, which git takes apart by `<` and `>`."""
+    return "".join(c for c in text if c.isprintable() and c not in "<>").strip()

@@ -11,20 +11,28 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
+from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.bundle import write_bundle
 from teamwright.host.git.travel.cache import Cache
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
-from teamwright.host.git.travel.repo import LONG, check_commits, ours, signed, together
-from teamwright.host.git.travel.repository import Start, plain_config, write_repository
+from teamwright.host.git.travel.repo import LONG, check_commits, ours, together
+from teamwright.host.git.travel.repository import (
+    Commit,
+    Start,
+    plain_config,
+    write_commit,
+    write_ref,
+    write_repository,
+)
 from teamwright.host.git.travel.restoring import restore
 from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words
 from teamwright.host.git.worktrees.record import branch_of
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
-SAVED = "refs/teamwright/saved"
+SAVED, _BACK = "refs/teamwright/saved", "refs/teamwright/back"
 _WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
 _LFS = b"filter=lfs"
 _MOST_BASES = 1000  # remembered
@@ -158,16 +166,13 @@ class Room:
         parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
         base = self._origin.base
         before = [base, last.commit, *last.refs.values()] if last is not None and not whole else [base]
-        commit, without = await together(self._commit(tree, parents, "saved"), self._still_here(before))
-        kept = self._repo.text("update-ref", SAVED, commit)
-        object, _ = await together(self._put({SAVED: commit} | heads.refs, without, new=True), kept)
+        commit = await self._commit(tree, parents, "saved", SAVED)
+        refs = {SAVED: commit} | heads.refs
+        try:
+            object = await self._put(refs, list(dict.fromkeys(before)), new=True)
+        except ToolError:  # of a branch that the agent deleted its `git gc` may have left nothing
+            object = await self._put(refs, await self._repo.commits_of(list(dict.fromkeys(before))), new=True)
         return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
-
-    async def _still_here(self, commits: Sequence[str]) -> list[str]:
-        """Of a branch that the agent deleted its `git gc` may have left nothing."""
-        if len(commits) == 1:
-            return list(commits)
-        return await self._repo.commits_of(list(dict.fromkeys(commits)))
 
     @property
     def _start(self) -> tuple[str, dict[str, str]]:
@@ -189,11 +194,11 @@ class Room:
         known = _bases.get((self._cache.path, tip))
         if looked.tree != (known.tree if known else await self._repo.tree(tip)):
             words = f"left uncommitted by {shown(self._origin.name, 100)}"
-            tip, loose = await self._commit(looked.tree, [tip], words), True
+            tip, loose = await self._commit(looked.tree, [tip], words, _BACK), True
         refs = {"": tip} | await self._others(heads, tip)
         if refs == {"": base} and self._back is None:
             return None
-        await self._repo.text("update-ref", "refs/teamwright/back", tip)
+        await anyio.to_thread.run_sync(write_ref, self.path / ".git", _BACK, tip)
         named = {f"refs/heads/{name or 'tip'}": commit for name, commit in refs.items()}
         object = await self._put(named, [base]) if refs != {"": base} else ""
         back = BranchBack(base, refs, object, loose)
@@ -230,11 +235,10 @@ class Room:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(remove_tree, self.path.parent)
 
-    async def _commit(self, tree: str, parents: list[str], words: str) -> str:
-        author = self._origin.author
-        above = [word for parent in parents for word in ("-p", parent)]
-        named = signed(author.name, author.email)
-        return (await self._repo.text("commit-tree", tree, *above, "-m", words, extra=named)).strip()
+    async def _commit(self, tree: str, parents: list[str], words: str, ref: str) -> str:
+        """A commit, and a ref that keeps it from the agent's `git gc`."""
+        commit = Commit(tree, tuple(parents), self._origin.author, words)
+        return await anyio.to_thread.run_sync(write_commit, self.path / ".git", commit, ref)
 
     async def _put(self, refs: Mapping[str, str], without: list[str], *, new: bool = False) -> str:
         async with draft(self._site.folder / "tmp") as path:
