@@ -250,7 +250,3 @@ def is_terminal() -> bool:
 
 def wants_colours(out: TextIO, env: "dict[str, str]") -> bool:
     return out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
-
-
-def standard(env: "dict[str, str]") -> Progress:
-    return Progress(sys.stdout, colours=wants_colours(sys.stdout, env))

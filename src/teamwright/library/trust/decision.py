@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.errors import SettingsError, StoreError
+from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
 
@@ -122,13 +122,6 @@ def _digest(found: "TrustContents") -> str:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def trusted_directories(state: Path) -> list[str]:
-    try:
-        return sorted(_records(state))
-    except SettingsError as error:
-        raise StoreError(str(error)) from None
 
 
 def _records(state: Path, name: str = "directories") -> dict[str, Any]:

@@ -39,20 +39,6 @@ def in_one_line(unread: Sequence[Unread]) -> str:
     return f"not used here: {'; '.join(told)}. `teamwright doctor` lists them."
 
 
-def grouped(unread: Sequence[Unread]) -> list[str]:
-    """A row for each kind of thing, with all its names and what to do instead."""
-    rows = [*_fields(unread), *(f"{row.kind} {_named(row.name)}{_reason(row)}" for row in _others(unread))]
-    return list(dict.fromkeys(rows))
-
-
-def _reason(row: Unread) -> str:
-    return f": {row.why}" if row.why else ""
-
-
-def _others(unread: Iterable[Unread]) -> list[Unread]:
-    return [one for one in unread if one.kind not in _WITH_FIELDS]
-
-
 def _fields(unread: Iterable[Unread]) -> list[str]:
     files: dict[tuple[str, str], set[str]] = {}
     for one in unread:
@@ -63,8 +49,9 @@ def _fields(unread: Iterable[Unread]) -> list[str]:
 
 def _names(unread: Iterable[Unread]) -> list[str]:
     names: dict[str, dict[str, None]] = {}
-    for one in _others(unread):
-        names.setdefault(one.kind, {})[one.name] = None
+    for one in unread:
+        if one.kind not in _WITH_FIELDS:
+            names.setdefault(one.kind, {})[one.name] = None
     return [f"{kind if len(found) == 1 else f'{kind}s'} {_few(list(found))}" for kind, found in names.items()]
 
 
