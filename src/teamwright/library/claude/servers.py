@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_plain
 
@@ -79,7 +80,7 @@ def _project(raw: Raw) -> _Project:
 
 def _mapping(raw: Raw) -> dict[str, Any]:
     found = msgspec.json.decode(raw)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return as_object(found)
 
 
 def _names(raw: Raw) -> list[str]:
