@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.library.jsonfile import read_json
 
 if TYPE_CHECKING:
@@ -239,5 +239,4 @@ def _files(found: TrustContents) -> tuple[str, ...]:
 
 
 def _few(names: tuple[str, ...]) -> str:
-    few = ", ".join(shown(name, 40) for name in names[:3])
-    return few if len(names) <= 3 else f"{few} and {len(names) - 3} more"
+    return few([shown(name, 40) for name in names], 3)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.text import plural, shown
+from teamwright.core.text import few, plural, shown
 
 UnreadKind = Literal["agent file", "skill", "command", "setting", "hook event", "hook type", "plugin"]
 _WITH_FIELDS = frozenset({"agent file", "skill", "command"})  # files of which one field is not used
@@ -52,12 +52,10 @@ def _names(unread: Iterable[Unread]) -> list[str]:
     for one in unread:
         if one.kind not in _WITH_FIELDS:
             names.setdefault(one.kind, {})[one.name] = None
-    return [f"{kind if len(found) == 1 else f'{kind}s'} {_few(list(found))}" for kind, found in names.items()]
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(map(_named, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return [
+        f"{kind if len(found) == 1 else f'{kind}s'} {few([_named(name) for name in found], _MOST_NAMED)}"
+        for kind, found in names.items()
+    ]
 
 
 def _named(name: str) -> str:
