@@ -157,9 +157,6 @@ class Progress:
         self._hold(f"{margin}{mark} {visible(ended.summary)}  {took}")
         self._speaker = None
 
-    def say(self, text: str, style: str = "") -> None:
-        self._line(self._paint(style, text))
-
     def _tool(self, ended: ToolEnded, at: int) -> list[str]:
         call, began = self._calls.pop(ended.call_id, (None, at))
         what = f"{call.name} {visible(summary(call))}".rstrip() if call else "tool"

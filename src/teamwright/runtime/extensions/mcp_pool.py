@@ -99,11 +99,6 @@ class ServerPool:
 
     # --- what agents need
 
-    def missing(self, required: Iterable[str], named: Iterable[str] = ()) -> list[str]:
-        """Patterns (a part of a name) and names that fit no configured server."""
-        patterns = [p for p in required if not any(p.lower() in name.lower() for name in self._shared)]
-        return [*patterns, *(name for name in named if name not in self._shared)]
-
     async def await_required(self, required: Iterable[str], limit: float = REQUIRED_SECONDS) -> None:
         """Raises ToolError unless each pattern has a server that is connected and has tools."""
         for pattern in required:
