@@ -25,7 +25,7 @@ from teamwright.library.agents.definition_file import (
 )
 from teamwright.library.agents.places import Listing, Signature, changed_at, scan
 from teamwright.library.documentation import documentation
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 if TYPE_CHECKING:
     from teamwright.library.agents.cache import Key

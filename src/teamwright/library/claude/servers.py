@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_whole
 
 NAME = ".claude.json"
 MOST_BYTES = 64 << 20
@@ -66,11 +66,9 @@ def read_claude_servers(home: Path, folders: Iterable[Path], sources: Collection
 
 
 def _read(path: Path) -> _ServersFile | None:
-    data = read_plain(path, MOST_BYTES + 1)
+    data = read_whole(path, MOST_BYTES)
     if data is None:
         return None
-    if len(data) > MOST_BYTES:
-        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
     return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_ServersFile)
 
 

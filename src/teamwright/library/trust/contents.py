@@ -10,11 +10,12 @@ import msgspec
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import as_list, as_object
 from teamwright.library.frontmatter import Document, split
-from teamwright.library.jsonfile import MOST_JSON, read_json, read_plain
+from teamwright.library.jsonfile import MOST_JSON, read_json
 from teamwright.library.skills.text import Shell, pieces
 from teamwright.library.trust.decision import Part
 from teamwright.library.trust.settings_text import HARMLESS, command_line, shown_value, started
 from teamwright.library.trust.snapshot import GIT, SETTINGS
+from teamwright.osfiles.reading import read_plain
 
 MOST_LINES = 5_000
 MOST_LINE = 100_000  # characters

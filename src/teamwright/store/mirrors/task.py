@@ -3,7 +3,6 @@
 Written from the store after each change and rebuilt at a start; never read back.
 """
 
-import os
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,10 +15,11 @@ import msgspec
 
 from teamwright.core.data.tasks import Task, TaskId
 from teamwright.core.data.team import iso
-from teamwright.core.errors import StoreError
+from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import fault, make_dir, remove_file, write_file
+from teamwright.osfiles.reading import read_whole
 from teamwright.store.tables.tasks import Listing, TaskTable
 
 _WAIT = 5.0  # seconds for another process to finish with the same directory
@@ -156,17 +156,9 @@ def _clear(path: Path, next: int) -> str:
 def _read(path: Path) -> bytes | None:
     """None if there is no such file; empty for what cannot be one of ours."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError:
+        return read_whole(path, _LARGEST, follow=False)
+    except SettingsError:
         return b""
-    try:
-        return os.read(fd, _LARGEST) if os.fstat(fd).st_size < _LARGEST else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 def _is_behind(data: bytes, task: Task) -> bool:
