@@ -32,6 +32,11 @@ def save_values(state: Path, values: Mapping[str, Any]) -> Path:
     return file
 
 
+def save_sandbox(state: Path, *, on: bool) -> Path:
+    """Whether the person's commands run in the sandbox: the file that says so now. Raises StoreError."""
+    return save_values(state, {"sandbox.enabled": on, "sandbox.autoAllowBashIfSandboxed": on})
+
+
 def kind_of(key: str) -> Any:
     """The type of a setting. Raises UsageError for a name that no setting has."""
     kind: Any = SettingsFile
