@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec.structs import replace
 
 from teamwright.core.data.event import TurnEnded, TurnStarted
-from teamwright.core.data.message import Content, Text
-from teamwright.core.data.op import Compact, Say, prompt_text
+from teamwright.core.data.message import Content, Text, words_of
+from teamwright.core.data.op import Compact, Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.runtime.session import Session
 
@@ -75,7 +75,7 @@ async def _expand(session: Session, say: Say) -> Say | None:
 
 async def _with_mentions(session: Session, say: Say) -> Say:
     """What the prompt names by `@` stands after it."""
-    text = prompt_text(say.content)
+    text = words_of(say.content)
     if "@" not in text:
         return say
     await session.brought.arrived()  # a server's resource may be meant

@@ -22,7 +22,7 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall
+from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall, words_of
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
@@ -224,7 +224,7 @@ def last_lines(lines: Sequence[str]) -> list[str]:
 
 
 def result_text(ended: ToolEnded) -> str:
-    return "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
+    return words_of(ended.content).strip()
 
 
 def summary(call: ToolCall) -> str:
