@@ -92,10 +92,9 @@ class ServerPool:
     def states(self) -> list[ServerState]:
         return [_state(server) for server in self._shared.values()]
 
-    def tools(self, names: Iterable[str] | None = None) -> dict[str, Tool]:
-        """Of the session's servers, or of those that are named."""
-        wanted = None if names is None else set(names)
-        return _tools(s for name, s in self._shared.items() if wanted is None or name in wanted)
+    def tools(self) -> dict[str, Tool]:
+        """Of the session's servers."""
+        return _tools(self._shared.values())
 
     # --- what agents need
 
