@@ -14,7 +14,7 @@ from teamwright.core.data.team import LEAD_NAME, Mail, Member, Moved, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.db.database import open_database
 from teamwright.store.db.schema import STEPS
-from teamwright.store.db.schema_volleys import VOLLEYS
+from teamwright.store.db.schema_later import VOLLEYS
 from teamwright.store.tables.mail_insert import MailLimits, Stored
 
 pytestmark = pytest.mark.anyio
