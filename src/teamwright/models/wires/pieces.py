@@ -15,7 +15,6 @@ Marks = Mapping[int, Collection[int]]  # number of a message -> which of its `en
 STRETCH = 64  # messages
 MARKER = b',"cache_control":{"type":"ephemeral"}'
 _encoder = msgspec.json.Encoder()
-_MOST_KEPT = 64  # tuples of one kind
 
 
 class Piece(Struct, frozen=True):
@@ -98,15 +97,16 @@ class Pieces:
 class Once(Generic[T]):
     """Bytes of things that cannot be referenced weakly (tuples), by identity; the few newest are kept."""
 
-    def __init__(self, make: Callable[[T], bytes]) -> None:
+    def __init__(self, make: Callable[[T], bytes], most: int = 64) -> None:
         self._make = make
+        self._most = most
         self._made: dict[int, tuple[T, bytes]] = {}  # the thing itself is held, so that its id is not used again
 
     def of(self, thing: T) -> bytes:
         found = self._made.get(id(thing))
         if found is not None:
             return found[1]
-        if len(self._made) >= _MOST_KEPT:
+        if len(self._made) >= self._most:
             del self._made[next(iter(self._made))]
         data = self._make(thing)
         self._made[id(thing)] = (thing, data)
