@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from teamwright.core.sandbox.hosts import (
     Hosts,
     canonical_host,
-    entry_fault,
     forwarded_ports,
     host_verdict,
     split_target,
@@ -128,26 +127,6 @@ def test_names_that_two_programs_could_read_differently_are_none(text: str):
 )
 def test_targets_of_requests(text: str, found: tuple[str, int] | None):
     assert split_target(text) == found
-
-
-@pytest.mark.spec("V8")
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a.org", ""),
-        ("*.a.org:8443", ""),
-        ("::1", ""),
-        ("https://a.org/x", "without a scheme"),
-        ("*", "must be named"),
-        ("*.1.2.3.4", "usual form"),
-        ("a.*.org", "usual form"),
-        ("127.1", "usual form"),
-        ("a.org:99999", "usual form"),
-    ],
-)
-def test_faults_of_entries_are_told(text: str, words: str):
-    fault = entry_fault(text)
-    assert (words in fault) if words else fault == ""
 
 
 @pytest.mark.spec("V8")

@@ -1,6 +1,6 @@
 """What is not used, in few words."""
 
-from teamwright.core.data.extensions.unread import Unread, grouped, in_one_line
+from teamwright.core.data.extensions.unread import Unread, in_one_line
 
 
 def test_equal_fields_of_many_files_are_one_group() -> None:
@@ -26,7 +26,3 @@ def test_each_is_told_with_its_place_and_what_to_do() -> None:
     setting = Unread("setting", "agent", "s.json", why="start with `--agent NAME`")
     assert field.text == "a.md, line 3: field `subtask` is not used"
     assert setting.text == "s.json: setting `agent` is not used: start with `--agent NAME`"
-    assert grouped([field, field, setting]) == [
-        "field `subtask` in 1 agent file",
-        "setting `agent`: start with `--agent NAME`",
-    ]

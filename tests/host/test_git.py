@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.host.git.run import git, git_text, locate, root_of
+from teamwright.host.git.run import git, git_text, locate
 
 
 def run(cwd: Path, *args: str) -> str:
@@ -82,7 +82,7 @@ async def test_git_that_does_not_read_its_input(repo: Path):
 async def test_stray_variables_do_not_lead_elsewhere(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_EXTERNAL_DIFF"):
         monkeypatch.setenv(name, str(tmp_path / "other"))
-    assert await root_of(repo) == repo
+    assert (await locate(repo)).top == repo
     assert (await git("status", "--porcelain", cwd=repo)).out == ""
 
 
@@ -145,11 +145,10 @@ async def test_output_is_bounded(repo: Path):
         await git_text("-c", "alias.loud=!head -c 40000000 /dev/zero", "loud", cwd=repo)
 
 
-async def test_the_root_of_a_directory(repo: Path, tmp_path: Path):
+async def test_the_root_of_a_directory(repo: Path):
     deep = repo / "a b" / "ü"
     deep.mkdir(parents=True)
-    assert await root_of(deep) == repo
-    assert await root_of(tmp_path) is None
+    assert (await locate(deep)).top == repo
 
 
 async def test_the_main_tree_is_found_from_a_linked_one(repo: Path, tmp_path: Path):

@@ -153,8 +153,7 @@ async def test_closing_ends_ours_and_nothing_else(stage: Stage) -> None:
 @pytest.mark.spec("A12")
 async def test_a_title_is_one_line_of_words(stage: Stage) -> None:
     panes = stage.panes()
-    pane, _ = await stage.open(panes)
-    await panes.retitle(pane, "--help\x1b]0;x\x07\n")
+    pane, _ = await stage.open(panes, title="--help\x1b]0;x\x07\n")
     assert stage.asked[-1] == ["session", "set-name", "-s", pane.id, "--", "--help\\u001b]0;x\\u0007\\u000a"]
 
 

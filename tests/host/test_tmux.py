@@ -214,8 +214,7 @@ async def test_panes_opened_at_once_do_not_meet(stage: Stage) -> None:
 )
 async def test_titles_are_words_and_nothing_else(stage: Stage, title: str, seen: str) -> None:
     panes = stage.panes()
-    pane, _ = await stage.open(panes)
-    await panes.retitle(pane, title)
+    pane, _ = await stage.open(panes, title=title)
     assert stage.about("own", pane, "#{pane_title}") == seen
     assert not (stage.root / "pwned").exists()
 
@@ -320,7 +319,6 @@ async def test_only_our_own_is_closed(stage: Stage) -> None:
     ]
     for other in others:
         assert not await panes.is_open(other) and not await panes.close(other)
-        await panes.retitle(other, "not mine") if other.mark != pane.mark else None
     assert stage.ids("user") == [env["TMUX_PANE"], pane.id] and lives(lead) and lives(pane.pid)
     stage.tmux("user", "respawn-pane", "-k", "-t", pane.id, "--", "sleep", "1000")  # a person uses it now
     await until(lambda: not lives(pane.pid))
@@ -333,8 +331,6 @@ async def test_a_later_process_knows_it_again(stage: Stage) -> None:
     stored = msgspec.json.decode(msgspec.json.encode(pane), type=Pane)
     later = stage.panes()
     assert stored == pane and await later.is_open(stored)
-    await later.retitle(stored, "adopted")
-    assert stage.about("own", stored, "#{pane_title}") == "adopted"
     assert await later.close(stored) and not lives(pane.pid) and stage.ids("own") == []
 
 

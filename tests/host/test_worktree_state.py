@@ -206,13 +206,6 @@ async def test_removing_keeps_everything_under_a_hidden_ref(repo: Path):
     assert own in parents and "staged\n" in [git(repo, "show", f"{p}:s") for p in parents if p != own]
 
 
-async def test_removing_without_keeping(repo: Path):
-    tree = await make(repo, "x")
-    (tree.path / "new.txt").write_text("new\n")
-    assert await remove(tree, keep_ref=False) is None
-    assert nothing_left(repo) and kept_refs(repo) == [] and not tree.path.exists()
-
-
 async def test_removing_a_clean_one_keeps_no_ref(repo: Path):
     assert await remove(await make(repo, "x")) is None
     assert nothing_left(repo) and kept_refs(repo) == []

@@ -9,7 +9,7 @@ from agent_house import PROJECT, USER, House
 
 from teamwright.core.data.definition import BUILT_IN, AgentDefinition
 from teamwright.core.errors import UsageError
-from teamwright.library.agents.book import MOST_PROBLEMS, AgentObjects, DefinitionBook, Definitions, load_definitions
+from teamwright.library.agents.book import MOST_PROBLEMS, AgentObjects, DefinitionBook, Definitions
 from teamwright.library.agents.definition_file import MOST_BYTES
 from teamwright.library.agents.places import MOST_FILES
 from teamwright.library.documentation import documentation
@@ -346,7 +346,9 @@ def test_a_flag_that_cannot_be_read_is_wrong_use(house: House, flag: str) -> Non
 def test_definitions_in_python_and_in_settings(house: House) -> None:
     own = AgentDefinition(name="mine", description="d", prompt="p")
     said = AgentObjects("user", "settings.json", {"said": {"description": "s"}, "mine": {"description": "s"}})
-    found = load_definitions(house.places(), objects=[said], given=[own])
+    book = DefinitionBook(house.places(), given=[own])
+    book.add(said)
+    found = book.current()
     assert found.by_name["mine"] is own and found.by_name["said"].source == "user"
     with pytest.raises(UsageError, match="reserved"):
         DefinitionBook((), given=[AgentDefinition(name="fork", description="d")])

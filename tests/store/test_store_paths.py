@@ -54,9 +54,9 @@ def test_the_files_of_a_session() -> None:
     assert home.transcript(cwd, ID) == base / f"{ID}.jsonl"
     assert home.files(cwd, ID).dir == base / ID
     assert home.files(cwd, ID).agent(AgentId("a1")) == base / ID / "agents" / "a1.jsonl"
-    assert home.prompts(cwd, ID) == base / ID / "prompts"
-    assert home.jobs(cwd, ID) == base / ID / "jobs"
-    assert home.outputs(cwd, ID) == base / ID / "outputs"
+    assert home.files(cwd, ID).prompts == base / ID / "prompts"
+    assert home.files(cwd, ID).jobs == base / ID / "jobs"
+    assert home.files(cwd, ID).outputs == base / ID / "outputs"
     assert (home.state, home.run, home.logs, home.memory) == tuple(
         Path("/h") / x for x in ("state.db", "run", "logs", "memory")
     )

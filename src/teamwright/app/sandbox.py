@@ -15,7 +15,7 @@ from teamwright.core.text import shown
 from teamwright.osfiles.private import make_dir, replace_file
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.sandbox import SandboxSettings
-from teamwright.store.settings.saved_sandbox import save_sandbox
+from teamwright.store.settings.saved_values import save_sandbox
 
 if TYPE_CHECKING:
     from teamwright.app.services import Services

@@ -15,7 +15,7 @@ from teamwright.core.crashpoint import arm
 from teamwright.core.data.claude_lines import CONFIG
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git import PLACE
 from teamwright.host.git.places import top_of
 from teamwright.host.process.rlimits import allow_many_files
@@ -235,7 +235,5 @@ async def _name_left_worktrees(services: Services, project: Path) -> None:
 
     kept = {member.worktree for member in (await housed(services.teams.tables.teams)).values()}  # it comes back to it
     names = [shown(path.name, 80) for path in left if str(path) not in kept]
-    more = f" and {len(names) - MOST_LEFT} more" if len(names) > MOST_LEFT else ""
-    told = f"{', '.join(names[:MOST_LEFT])}{more}"
-    words = f"worktrees left by a process that is gone: {told}; `teamwright worktrees` shows them"
+    words = f"worktrees left by a process that is gone: {few(names, MOST_LEFT)}; `teamwright worktrees` shows them"
     services.notes += [words] if names else []

@@ -179,7 +179,8 @@ def git_programs(project: Path) -> tuple[str, ...]:
 
 def started_files(workspace: Workspace) -> tuple[str, ...]:
     """Files of the project that its settings start (hooks, servers, a status line): changing one changes what runs."""
-    from teamwright.library.jsonfile import MOST_JSON, read_plain  # noqa: PLC0415
+    from teamwright.library.jsonfile import MOST_JSON  # noqa: PLC0415
+    from teamwright.osfiles.reading import read_plain  # noqa: PLC0415
 
     if not workspace.trusted:
         return ()

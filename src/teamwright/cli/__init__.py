@@ -58,7 +58,7 @@ def _leave(status: int) -> "NoReturn":
 def _run(args: list[str]) -> int:
     from teamwright.cli.commands import COMMANDS, run_command
     from teamwright.cli.prompts import run_prompt
-    from teamwright.core.errors import TeamwrightError, UsageError
+    from teamwright.core.errors import TeamwrightError, UsageError, only_one
     from teamwright.tools.bounds import visible
 
     try:
@@ -79,7 +79,7 @@ def _run(args: list[str]) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
-        only = _only(error)
+        only = only_one(error)
         words = _refused(only) if isinstance(only, OSError) else str(only) if isinstance(only, TeamwrightError) else ""
         if not words:
             raise
@@ -108,12 +108,6 @@ def _without_keys(words: str) -> str:
     from teamwright.core.policies.redaction import redacted, secrets_of
 
     return redacted(words, secrets_of(os.environ))
-
-
-def _only(error: Exception) -> Exception:
-    """A session that could not be entered fails inside a task group, and alone in it."""
-    parts = getattr(error, "exceptions", ())
-    return _only(parts[0]) if len(parts) == 1 else error
 
 
 def _complain(words: str) -> None:

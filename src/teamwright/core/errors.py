@@ -73,3 +73,9 @@ class SessionBusy(TeamwrightError):
 
 class SessionMissing(TeamwrightError):
     """There is no such session."""
+
+
+def only_one(error: Exception) -> Exception:
+    """What failed inside a task group, and alone in it: a session that could not be entered does."""
+    parts = getattr(error, "exceptions", ())
+    return only_one(parts[0]) if len(parts) == 1 else error

@@ -1,4 +1,4 @@
-"""Decodes JSON that people wrote and reports mistakes by line and column."""
+"""Decodes JSON that people wrote and reports mistakes by line and column; takes values that may be anything."""
 
 import re
 from typing import Any, cast
@@ -40,6 +40,16 @@ def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> 
             for key in twice[:_MOST_TOLD]
         ]
     return cast("dict[str, Any]", value)
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """An empty one where it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """An empty one where it is something else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def repeated_keys(data: bytes) -> list[str]:

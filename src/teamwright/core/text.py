@@ -1,7 +1,8 @@
-"""Makes text from outside safe for an element of ours, an attribute or a line; counts nouns; guesses the word meant."""
+"""Makes text from outside safe for an element of ours, an attribute or a line; counts nouns, lists names, guesses the
+word meant."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 OWN_ELEMENTS = (  # in which the runtime shows a model what others say
@@ -61,6 +62,12 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     by_case = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=cutoff)
     return by_case[found[0]] if found else ""
+
+
+def few(names: Collection[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(list(names)[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def plural(count: int, noun: str) -> str:

@@ -21,11 +21,10 @@ _GOES_ON = re.compile(r"(?:\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\"|'[^']*')\s*[^\s#]"
 
 
 class Document(Struct, frozen=True):
-    """`lines` tells in which line of the file each field stands, and `body_line` where the body begins."""
+    """`lines` tells in which line of the file each field stands."""
 
     fields: dict[str, Any]
     body: str
-    body_line: int = 1
     lines: dict[str, int] = {}
     warnings: tuple[str, ...] = ()  # each begins with `line N: `
     has_frontmatter: bool = False
@@ -49,7 +48,6 @@ def split(text: str, file: str) -> Document:
     return Document(
         fields.values,
         "\n".join(lines[end + 1 :]),
-        end + 2,
         {key: n + first for key, n in fields.lines.items()},
         tuple(f"line {n + first}: {shown(words)}" for n, words in fields.warnings),
         has_frontmatter=True,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 MOST_FILE = 40_000  # characters of one file
 MOST_TOTAL = 200_000

@@ -6,7 +6,7 @@ from pathlib import Path
 from teamwright.core.data.definition import Scope
 from teamwright.core.errors import SettingsError
 from teamwright.core.permissions.rules import EDIT, READ, Rule, Rules
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 INDEX = "MEMORY.md"
 MOST_CHARACTERS = 20_000

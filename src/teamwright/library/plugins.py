@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 from teamwright.library.claude.marketplaces import BroughtPlugin
 from teamwright.library.jsonfile import read_json
@@ -225,8 +226,7 @@ def _read_each(reader: _PluginReader, paths: Iterable[Path], key: str) -> Iterat
 
 def _inner(read: dict[str, Any], key: str) -> dict[str, Any]:
     """The block itself, where the file has it one level down."""
-    inner = read.get(key, read)
-    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return as_object(read.get(key, read))
 
 
 def _rooted(value: Any, root: str) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.errors import Fault, ModelError
+from teamwright.core.jsontext import as_object
 
 Tries = Literal["no", "few", "many"]  # how often it is worth another attempt
 SHOWN = 300  # characters of a server's words that we repeat
@@ -77,7 +78,7 @@ def read_error(data: bytes) -> tuple[str, str]:
     except (msgspec.DecodeError, RecursionError, ValueError):
         text = data[: SHOWN * 8].decode("utf-8", "replace")
         return "", "" if text.lstrip().startswith("<") else clean(text)
-    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    fields = as_object(value)
     error: Any = fields.get("error", fields)
     if isinstance(error, dict):
         inner = cast("dict[str, Any]", error)

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import anyio
 import msgspec
 from msgspec import Struct
+
+from teamwright.core.jsontext import as_list, as_object
 
 Name = Literal["llama.cpp", "vLLM", "Ollama", "LM Studio", ""]
 Fetch = Callable[
@@ -75,8 +77,7 @@ def _num_ctx(show: Any) -> int | None:
 
 def _entry(value: Any, key: str, model: str, *, sole: bool = False) -> Any:
     """The one of this name in a list; with `sole` also the only one, since some servers take any name."""
-    found = _field(value, key)
-    entries = cast("list[Any]", found) if isinstance(found, list) else []
+    entries = as_list(_field(value, key))
     for entry in entries:
         if any(_field(entry, field) in (model, f"{model}:latest") for field in ("id", "name", "model")):
             return entry
@@ -84,7 +85,7 @@ def _entry(value: Any, key: str, model: str, *, sole: bool = False) -> Any:
 
 
 def _field(value: Any, key: str) -> Any:
-    return cast("dict[Any, Any]", value).get(key) if isinstance(value, dict) else None
+    return as_object(value).get(key)
 
 
 def _number(value: Any, key: str) -> int | None:

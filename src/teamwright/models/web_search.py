@@ -5,13 +5,14 @@ provider that made them.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
 from teamwright.core.data.extensions.search import MOST_ANSWER, WebFound, WebHit, WebQuery
 from teamwright.core.data.message import Message, Reply, Request, Text, Usage
 from teamwright.core.errors import ModelError
+from teamwright.core.jsontext import as_list, as_object
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
@@ -85,7 +86,7 @@ class _WholeReply:
 
     def fields(self) -> Fields:
         try:
-            return _mapping(msgspec.json.decode(self._data))
+            return as_object(msgspec.json.decode(self._data))
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             raise faults.garbled(self._place, str(error)) from error
 
@@ -110,7 +111,7 @@ def _read_messages(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
     for block in blocks:
         if block.get("type") == "web_search_tool_result":
             content = block.get("content")
-            fault = str(_mapping(content).get("error_code") or fault)
+            fault = str(as_object(content).get("error_code") or fault)
             for row in _rows(content):
                 _add(hits, row)
         elif block.get("type") == "text":
@@ -119,7 +120,7 @@ def _read_messages(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
                 _add(hits, cited, str(cited.get("cited_text") or ""))
     if fault and not hits:
         raise _no_search(place, fault)
-    said = _mapping(answer.get("usage"))
+    said = as_object(answer.get("usage"))
     usage = Usage(
         _count(said, "input_tokens"),
         _count(said, "output_tokens"),
@@ -150,7 +151,7 @@ def _read_responses(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
     for item in _rows(answer.get("output")):
         if item.get("type") == "web_search_call":
             fault = "failed" if item.get("status") == "failed" else fault
-            for row in _rows(_mapping(item.get("action")).get("sources")):
+            for row in _rows(as_object(item.get("action")).get("sources")):
                 _add(listed, row)
         for part in _rows(item.get("content")):
             words += str(part.get("text") or "")
@@ -159,8 +160,8 @@ def _read_responses(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
     hits = listed | cited  # a source has no title where nothing of it is cited
     if fault and not hits:
         raise _no_search(place, fault)
-    said = _mapping(answer.get("usage"))
-    cached = _count(_mapping(said.get("input_tokens_details")), "cached_tokens")
+    said = as_object(answer.get("usage"))
+    cached = _count(as_object(said.get("input_tokens_details")), "cached_tokens")
     usage = Usage(max(_count(said, "input_tokens") - cached, 0), _count(said, "output_tokens"), cached)
     return WebFound(tuple((cited | hits).values()), _cut(words)), usage
 
@@ -188,9 +189,4 @@ def _count(said: Fields, name: str) -> int:
 
 
 def _rows(value: Any) -> Iterator[Fields]:
-    if isinstance(value, list):
-        yield from (_mapping(row) for row in cast("list[Any]", value))
-
-
-def _mapping(value: Any) -> Fields:
-    return cast("Fields", value) if isinstance(value, dict) else {}
+    return map(as_object, as_list(value))

@@ -100,6 +100,14 @@ def sync_dir(path: Path) -> None:
         os.close(fd)
 
 
+def remove_file(path: Path) -> None:
+    """If it is there. Raises DiskError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise fault("remove", path, error) from error
+
+
 def fault(verb: str, path: Path, error: OSError) -> DiskError:
     """The sentence for a person: what happened, to what, what to do now."""
     if error.errno in _FULL:

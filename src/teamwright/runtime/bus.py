@@ -103,10 +103,6 @@ class Bus(Struct, eq=False):
         for tap in () if elsewhere else self.taps:
             tap(record)
 
-    @property
-    def watched(self) -> bool:
-        return bool(self._watches)
-
     def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
         """From now on, or from a place in the transcripts. Close it when done."""
         watch = Watch(self, dict(since or self.agents), deltas, most, bool(since))

@@ -118,10 +118,6 @@ class DrivenSession(LocalSession):
             return [] if teams is None else await teams.open_work()
         return []
 
-    async def sync(self) -> None:
-        """Bring the main agent's transcript to the disk."""
-        await self._session.main.sync()
-
     async def restore_files(self, message: str, *, dry: bool) -> "Restored":
         """Files as they were before the line with this id; the conversation stays as it is."""
         services = self._session.services

@@ -10,8 +10,8 @@ import anyio
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded
 from teamwright.core.data.letter import PERSON, Letter, Prompt
-from teamwright.core.data.message import Message
-from teamwright.core.data.op import Op, Say, prompt_text
+from teamwright.core.data.message import Message, typed_words
+from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.agent import Agent
@@ -197,7 +197,7 @@ class Session:
             await self.main.inbox.post(letter)
         else:
             await self._say_to(letter)
-        self.tell(to, PromptPosted(letter.id, op.typed or prompt_text(op.content)))
+        self.tell(to, PromptPosted(letter.id, op.typed or typed_words(op.content)))
         return letter.id
 
     async def _say_to(self, letter: Letter) -> None:
@@ -226,7 +226,7 @@ class Session:
     async def queued(self) -> list[PromptPosted]:
         """Prompts that the main agent has not read yet."""
         unread = await self.main.inbox.unread()
-        return [PromptPosted(x.id, prompt_text(x.body.content)) for x in unread if isinstance(x.body, Prompt)]
+        return [PromptPosted(x.id, typed_words(x.body.content)) for x in unread if isinstance(x.body, Prompt)]
 
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""

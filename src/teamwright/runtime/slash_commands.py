@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from teamwright.core.data.event import TurnEnded, TurnStarted
-from teamwright.core.data.message import Content, Text
-from teamwright.core.data.op import Compact, Say, prompt_text
+from teamwright.core.data.message import Content, Text, typed_words
+from teamwright.core.data.op import Compact, Say
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.text import closest
 from teamwright.runtime.session import Session
@@ -102,7 +102,7 @@ def _known(session: Session) -> list[str]:
 
 async def _with_mentions(session: Session, say: Say) -> Say:
     """What the prompt names by `@` stands after it."""
-    text = prompt_text(say.content)
+    text = typed_words(say.content)
     if "@" not in text:
         return say
     await session.brought.arrived()  # a server's resource may be meant

@@ -22,7 +22,7 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall
+from teamwright.core.data.message import Delta, Retrying, Text, TextDelta, ToolCall, words_of
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
@@ -157,9 +157,6 @@ class Progress:
         self._hold(f"{margin}{mark} {visible(ended.summary)}  {took}")
         self._speaker = None
 
-    def say(self, text: str, style: str = "") -> None:
-        self._line(self._paint(style, text))
-
     def _tool(self, ended: ToolEnded, at: int) -> list[str]:
         call, began = self._calls.pop(ended.call_id, (None, at))
         what = f"{call.name} {visible(summary(call))}".rstrip() if call else "tool"
@@ -227,7 +224,7 @@ def last_lines(lines: Sequence[str]) -> list[str]:
 
 
 def result_text(ended: ToolEnded) -> str:
-    return "\n".join(part.text for part in ended.content if isinstance(part, Text)).strip()
+    return words_of(ended.content).strip()
 
 
 def summary(call: ToolCall) -> str:
@@ -250,7 +247,3 @@ def is_terminal() -> bool:
 
 def wants_colours(out: TextIO, env: "dict[str, str]") -> bool:
     return out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
-
-
-def standard(env: "dict[str, str]") -> Progress:
-    return Progress(sys.stdout, colours=wants_colours(sys.stdout, env))

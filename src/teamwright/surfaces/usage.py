@@ -188,9 +188,9 @@ def described(show_help: Callable[[], object]) -> Parser:
     raise AssertionError("no help was shown")
 
 
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence, or nothing."""
-    meant = closest(word, known, cutoff)
+    meant = closest(word, known)
     return f"; did you mean {meant}?" if meant else ""
 
 

@@ -16,7 +16,7 @@ from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import arguments
 from teamwright.core.ports import Indirect, Outcome, Tool, ToolContext, said
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.tools.bounds import bounded
 from teamwright.tools.define import read_args, spec
@@ -65,7 +65,8 @@ class ToolSearch:
         wanted = read_args(ToolSearchArgs, args)
         found = self._find(wanted.query, min(wanted.max_results, MOST_FOUND))
         if not found:
-            return said(f"No tool fits. There are: {_some(self._behind)}. Use other words, or `select:NAME`.")
+            known = few(self._behind, MOST_LISTED)
+            return said(f"No tool fits. There are: {known}. Use other words, or `select:NAME`.")
         told = [f"{one.name}: {one.description}\narguments: {_json(one.schema)}" for one in found]
         head = f"{len(found)} of {len(self._behind)} tools. Call one with CallTool, by its full name."
         text = bounded("\n\n".join([head, *told]), spill=ctx.desk.spill, name="ToolSearch")
@@ -143,12 +144,6 @@ def _fit(names: list[str], room: int) -> str:
             return f"{', '.join(kept)} and {len(names) - len(kept)} more".strip()
         kept.append(name)
     return ", ".join(kept)
-
-
-def _some(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
-    return ", ".join(found[:MOST_LISTED]) + more
 
 
 def _json(schema: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from teamwright.core.data.content.picture import fitted
 from teamwright.core.data.extensions.server import Blob, LinkedResource, Part, ServerAnswer
-from teamwright.core.data.message import Content, Image, Text, ToolSpec
+from teamwright.core.data.message import Content, Image, Text, ToolSpec, words_of
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
@@ -36,7 +36,7 @@ class McpTool:
         spill = ctx.desk.spill
         content = await anyio.to_thread.run_sync(contents, answer, spill, self.spec.name)
         if answer.is_error:
-            words = "\n".join(part.text for part in content if isinstance(part, Text))
+            words = words_of(content)
             raise ToolError(words or f"The MCP server {self._offer.server} reports an error and does not say which.")
         return Outcome(content, _data(answer.data))
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.extensions.unread import Unread, in_one_line
 from teamwright.core.errors import SettingsError
-from teamwright.library.jsonfile import read_plain
 from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.reading import read_plain
 
 if TYPE_CHECKING:
     from teamwright.app.agents.registry import AgentRegistry

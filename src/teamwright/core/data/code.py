@@ -16,7 +16,7 @@ OBJECT = re.compile(r"code/[0-9a-f]{64}")
 class Parcel(Struct, frozen=True):
     """A commit with all that it needs, except for what its prerequisites bring."""
 
-    project: str  # names the repository: see `project_of`
+    project: str  # names the repository, the same in every clone
     tip: str
     prerequisites: tuple[str, ...]
     object: str

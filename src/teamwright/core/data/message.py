@@ -1,6 +1,6 @@
 """Messages between agents and models: immutable data that every layer shares."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -86,6 +86,16 @@ class Message(Struct, frozen=True, weakref=True, omit_defaults=True):
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         return tuple(b for b in self.blocks if isinstance(b, ToolCall))
+
+
+def words_of(content: Iterable[object]) -> str:
+    """Its texts, without pictures and the like."""
+    return "\n".join(block.text for block in content if isinstance(block, Text))
+
+
+def typed_words(content: Iterable[object]) -> str:
+    """The words of a prompt, as the person typed them."""
+    return "\n".join(block.shown for block in content if isinstance(block, Text) and block.typed != "")
 
 
 def user(text: str) -> Message:

@@ -1,12 +1,11 @@
 """Operations that a surface asks of a session; the answers come back as events."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from teamwright.core.data.letter import Priority
-from teamwright.core.data.message import Content, Effort, Text
+from teamwright.core.data.message import Content, Effort
 from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.permissions.consent import Answerer, Behaviour, Decision, Mode
 
@@ -175,8 +174,3 @@ Op = (
     | ChangeTask
     | Answer
 )
-
-
-def prompt_text(content: Sequence[Content]) -> str:
-    """The words of a prompt, as the person typed them."""
-    return "\n".join(block.shown for block in content if isinstance(block, Text) and block.typed != "")

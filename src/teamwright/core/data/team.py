@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from teamwright.core.data.letter import LEAD, Letter
 from teamwright.core.data.message import Effort
-from teamwright.core.ids import AgentId, LetterId, SessionId
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Mode
 
 ProcessId = NewType("ProcessId", str)
@@ -112,11 +112,10 @@ class Team(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """A member's state before and after; the same twice if it was there already. `undelivered` can reach nobody now."""
+    """A member's state before and after; the same twice if it was there already."""
 
     before: State
     after: State
-    undelivered: tuple[LetterId, ...] = ()
 
 
 class Mail(Struct, frozen=True):

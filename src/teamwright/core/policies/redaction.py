@@ -93,13 +93,13 @@ def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:
     return _HEADER.sub(rf"\1\2{HIDDEN}", text)
 
 
-def withheld(value: Any, name: str = "") -> tuple[str, ...]:
+def withheld(value: Any) -> tuple[str, ...]:
     """The values in it that are secret by their name, longest first: they may stand elsewhere too."""
-    found = {text for text in _strings(value, name) if len(text) >= _SHORTEST}
+    found = {text for text in _strings(value) if len(text) >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def _strings(value: Any, name: str) -> Iterator[str]:
+def _strings(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
             yield from _strings(inner, f"{name}.{key}")

@@ -87,17 +87,6 @@ def read_entry(text: str, *, wide: bool = False) -> HostEntry | None:
     return HostEntry(names, below, port)
 
 
-def entry_fault(text: str, *, wide: bool = False) -> str:
-    """What is wrong with an entry that a person wrote; empty if nothing is. `wide` for those that deny."""
-    if read_entry(text, wide=wide) is not None:
-        return ""
-    if "://" in text or "/" in text:
-        return "write the host alone, without a scheme and a path, such as `example.com` or `example.com:8443`"
-    if text.strip() == "*":
-        return "hosts must be named, such as `example.com` or `*.example.com`"
-    return "write a host, `*.host`, or either with `:port`; an address in its usual form, IPv6 in brackets"
-
-
 def forwarded_ports(hosts: Hosts) -> tuple[int, ...]:
     """Ports of this machine that are allowed by number, and so are found at the same port of a box's own loopback."""
     entries = _read(hosts.allowed, wide=False)

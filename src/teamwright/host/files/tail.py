@@ -6,12 +6,12 @@ from pathlib import Path
 MOST = 30_000  # bytes
 
 
-def read_tail(path: Path, most: int = MOST) -> str:
+def read_tail(path: Path) -> str:
     """Its last bytes as text; empty if there is no such file yet."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - most))
-            return file.read(most).decode(errors="replace")
+            file.seek(max(0, size - MOST))
+            return file.read(MOST).decode(errors="replace")
     except OSError:
         return ""

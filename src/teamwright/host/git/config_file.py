@@ -2,10 +2,12 @@
 
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from typing import TypeAlias
+
+from teamwright.core.errors import SettingsError
+from teamwright.osfiles.reading import read_whole
 
 MOST = 1 << 20  # bytes: no file that a person wrote comes near it
 _FRESH = 200_000_000  # nanoseconds: what changed just now may change once more without another time of change
@@ -40,7 +42,7 @@ def read_config(path: str) -> tuple[Entry, ...]:
     known = _kept.get(path)
     if known and known[0] == stamp:
         return known[1]
-    entries = tuple(parse(_read(path, found)))
+    entries = tuple(parse(_read(path)))
     if time.time_ns() - found.st_ctime_ns > _FRESH:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
@@ -48,19 +50,12 @@ def read_config(path: str) -> tuple[Entry, ...]:
     return entries
 
 
-def _read(path: str, found: os.stat_result) -> str:
-    """Only a regular file: a pipe or a device would never end."""
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST:
-        raise UnreadableError(path)
+def _read(path: str) -> str:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:  # noqa: PTH123
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UnreadableError(path)
-            data = file.read(MOST + 1)
-    except OSError as error:
+        data = read_whole(path, MOST)
+    except SettingsError as error:
         raise UnreadableError(path) from error
-    if len(data) > MOST:
+    if data is None:
         raise UnreadableError(path)
     return os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git.config import local_settings, programs
 from teamwright.host.git.config_file import UnreadableError, parts
 from teamwright.host.git.places import repository_of
@@ -86,10 +86,9 @@ def refuse_to_run(directory: Path, what: str) -> None:
     if is_trusted(directory):
         return
     if named := [*programs(str(directory)), *_hooks(directory)]:
-        rest = f" and {len(named) - 5} more" if len(named) > 5 else ""
         raise ToolError(
             f"{what}: the directory is not trusted, and its git configuration would run programs "
-            f"({', '.join(named[:5])}{rest}). Use git yourself. {_HOW}"
+            f"({few(named, 5)}). Use git yourself. {_HOW}"
         )
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git import LANDING, PLACE
 from teamwright.host.git.run import Checkout, git, git_text
 from teamwright.host.git.worktrees.create import CHECKOUT, link, prepare_place
@@ -52,8 +52,7 @@ class Conflict(Struct, frozen=True):
     def words(self) -> str:
         if not self.paths:
             return f"git cannot merge it ({shown(self.text.strip().splitlines()[0] if self.text.strip() else '')})"
-        more = f" and {len(self.paths) - 5} more" if len(self.paths) > 5 else ""
-        return f"it conflicts in {', '.join(shown(path, 100) for path in self.paths[:5])}{more}"
+        return f"it conflicts in {few([shown(path, 100) for path in self.paths], 5)}"
 
 
 async def keep_commit(place: Checkout, branch: str, tip: str) -> str:

@@ -5,10 +5,12 @@ Files of ours are left out by its own list, which nobody commits.
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from teamwright.core.errors import SettingsError
+from teamwright.osfiles.reading import read_plain
 
 
 def repository_of(directory: str) -> str:
@@ -77,18 +79,11 @@ def common_of(git: str) -> str:
     return os.path.join(git, told) if told else ""
 
 
-def text_of(path: str) -> str:
-    """What a small file says; empty where there is none to read."""
+def text_of(path: str, *, follow: bool = True) -> str:
+    """What a small file says; empty where there is none to read. `follow`: may it be a link?"""
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
-            return ""
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.fsdecode(os.read(handle, 8192)).rstrip("\r\n")
-        finally:
-            os.close(handle)
-    except (OSError, ValueError):
+        return os.fsdecode(read_plain(path, 8192, follow=follow) or b"").rstrip("\r\n")
+    except SettingsError:
         return ""
 
 

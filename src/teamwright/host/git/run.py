@@ -169,12 +169,6 @@ class Checkout(Struct, frozen=True):
     head: str
 
 
-async def root_of(path: Path) -> Path | None:
-    """The top of the working tree around this directory; None where there is none."""
-    ran = await git("rev-parse", "--show-toplevel", cwd=path)
-    return None if ran.status else Path(ran.out.removesuffix("\n"))
-
-
 async def locate(path: Path) -> Checkout:
     """The repository around this directory; it needs a working tree and a commit."""
     refuse_elsewhere(path)

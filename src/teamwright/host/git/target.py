@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git.run import Checkout, commit_of, git, git_text
 from teamwright.host.git.worktrees.record import is_there, registered
 from teamwright.host.git.worktrees.status import UNDER_WAY, hidden_paths
@@ -83,9 +83,8 @@ async def _in_tree(tree: Path, private: Path, target: str) -> str:
     told = await git_text("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", cwd=tree)
     changed = [line[3:] for line in told.split("\0") if line]
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        names = ", ".join(shown(path, 80) for path in changed[:3])
-        return f"{where} with uncommitted changes ({names}{more}); commit or stash them"
+        names = few([shown(path, 80) for path in changed], 3)
+        return f"{where} with uncommitted changes ({names}); commit or stash them"
     return ""
 
 

@@ -13,6 +13,7 @@ import msgspec
 from teamwright import __version__
 from teamwright.core.data.extensions.diagnostic import Diagnostic
 from teamwright.core.data.extensions.server import ServerFault
+from teamwright.core.jsontext import as_object
 from teamwright.host.mcp.stdio_client import LONGEST, Framing, ServerPipes, open_program
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class LanguageLink:
         }
         answer = await self._request("initialize", hello, START_SECONDS)
         if "result" not in answer:
-            raise ServerFault("it refuses to start: " + str(_mapping(answer.get("error")).get("message"))[:300])
+            raise ServerFault("it refuses to start: " + str(as_object(answer.get("error")).get("message"))[:300])
         await self.notify("initialized", {})
         await self.notify("workspace/didChangeConfiguration", {"settings": self._options})
 
@@ -152,7 +153,7 @@ class LanguageLink:
         try:
             async for data in self._pipes.lines:
                 try:
-                    message = _mapping(msgspec.json.decode(data))
+                    message = as_object(msgspec.json.decode(data))
                 except (msgspec.DecodeError, RecursionError, ValueError):
                     continue
                 with suppress(ServerFault):  # it is gone; whoever waits is told below
@@ -169,16 +170,16 @@ class LanguageLink:
             answer.append(message)
             came.set()
         elif method == "textDocument/publishDiagnostics":
-            self._publish(_mapping(params))
+            self._publish(as_object(params))
         elif method is not None and id is not None:
-            await self._send({"id": id, **self._answer(str(method), _mapping(params))})
+            await self._send({"id": id, **self._answer(str(method), as_object(params))})
 
     def _answer(self, method: str, params: Fields) -> Fields:
         match method:
             case "workspace/configuration":
                 items = params.get("items")
                 asked = cast("list[Any]", items)[:1_000] if isinstance(items, list) else []
-                return {"result": [self._option(str(_mapping(item).get("section") or "")) for item in asked]}
+                return {"result": [self._option(str(as_object(item).get("section") or "")) for item in asked]}
             case "workspace/workspaceFolders":
                 return {"result": self._folders()}
             case "client/registerCapability" | "client/unregisterCapability" | "window/workDoneProgress/create":
@@ -189,7 +190,7 @@ class LanguageLink:
     def _option(self, section: str) -> Any:
         found: Any = self._options
         for part in filter(None, section.split(".")):
-            found = _mapping(found).get(part)
+            found = as_object(found).get(part)
         return found
 
     def _folders(self) -> list[Fields]:
@@ -200,7 +201,7 @@ class LanguageLink:
         if not isinstance(uri, str) or not isinstance(found, list):
             return
         rows = cast("list[Any]", found)[:MOST_KEPT]
-        kept = [one for row in rows if (one := _diagnostic(_mapping(row)))]
+        kept = [one for row in rows if (one := _diagnostic(as_object(row)))]
         try:
             path = unquote(urlsplit(uri).path)
         except ValueError:
@@ -211,7 +212,7 @@ class LanguageLink:
 def _diagnostic(row: Fields) -> Diagnostic | None:
     """None of a hint; a server that does not say how grave it is means an error."""
     grave = row.get("severity", 1)
-    line = _mapping(_mapping(row.get("range")).get("start")).get("line", 0)
+    line = as_object(as_object(row.get("range")).get("start")).get("line", 0)
     if grave not in (1, 2) or not isinstance(line, int):
         return None
     code = row.get("code")
@@ -219,7 +220,3 @@ def _diagnostic(row: Fields) -> Diagnostic | None:
     return Diagnostic(
         line + 1, "error" if grave == 1 else "warning", message, str(code)[:100] if isinstance(code, str | int) else ""
     )
-
-
-def _mapping(value: Any) -> Fields:
-    return cast("Fields", value) if isinstance(value, dict) else {}

@@ -63,7 +63,6 @@ class LineReader(_Closing):
 
     def __init__(self, wire: ServerPipes, lost: anyio.Event, waiting: WaitingCall | None = None) -> None:
         self._wire, self._lost, self._waiting = wire, lost, waiting or WaitingCall()
-        self.junk = 0
 
     def __aiter__(self) -> Self:
         return self
@@ -88,7 +87,6 @@ class LineReader(_Closing):
                 failed = self._waiting.fail(_why(error), id_in(line)) if looks_meant(line) else None
                 if failed is not None:
                     return failed
-                self.junk += 1
                 continue
             self._waiting.heard(message)
             return SessionMessage(message)

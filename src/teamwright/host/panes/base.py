@@ -49,8 +49,6 @@ class Panes(Protocol):
         """End it, if it is ours. False: there was nothing of ours to end."""
         ...
 
-    async def retitle(self, pane: Pane, title: str) -> None: ...
-
 
 class PaneAnswer(Struct, frozen=True):
     code: int

@@ -54,7 +54,7 @@ class Iterm:
                 with anyio.CancelScope(shield=True):
                     await self._run("session", "close", "-f", "-s", session)
         pane = Pane("iterm2", session, begun.pid, await start_of(begun.pid))
-        await self.retitle(pane, title)
+        await self._run("session", "set-name", "-s", session, "--", plain_title(title))
         return pane
 
     async def is_open(self, pane: Pane) -> bool:
@@ -70,9 +70,6 @@ class Iterm:
             await self._run("session", "close", "-f", "-s", pane.id)
             return True
         return False
-
-    async def retitle(self, pane: Pane, title: str) -> None:
-        await self._run("session", "set-name", "-s", pane.id, "--", plain_title(title))
 
     async def _new_pane(self) -> str:
         answer = PaneAnswer(1, "", "")

@@ -106,10 +106,6 @@ class Tmux:
             collect(pane.server, pane.server_started)
         return ours or row is not None
 
-    async def retitle(self, pane: Pane, title: str) -> None:
-        if await self._find(pane):
-            await self._tell(pane, "select-pane", "-t", pane.id, "-T", _word(plain_title(title)))
-
     # --- making one
 
     async def _make(self, parcel: LaunchFile, title: str, color: str) -> Pane:

@@ -73,9 +73,6 @@ class LocalChildren:
             await self._collect(pane)
         return lived and not await is_same(pane.pid, pane.started)
 
-    async def retitle(self, pane: Pane, title: str) -> None:
-        """There is no title to be seen."""
-
     def _new_log(self, title: str) -> tuple[Path, int]:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", title)[:40] or "teammate"
         path = self._logs / f"{name}-{os.urandom(6).hex()}.log"

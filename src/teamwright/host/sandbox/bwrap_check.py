@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from teamwright.core.errors import ToolError
 from teamwright.core.sandbox.policy import Access, Policy
 from teamwright.host.sandbox.bwrap import MACHINE_TMP, has_own_tmp
+from teamwright.host.sandbox.ground.expand import is_inside
 
 _MOST_TEXT = 120_000  # of one argument; the kernel takes 131,072 bytes
 _ODD = re.compile(r"[ \t\n\\]")
@@ -43,7 +44,7 @@ def check_text(policy: Policy, mounts: str) -> str:
         return ""
     groups: dict[tuple[str, str, Access], list[str]] = {}
     for path, kind in within.items():
-        place = max((one for one in known if _is_below(path, one)), key=len)
+        place = max((one for one in known if is_inside(path, one)), key=len)
         groups.setdefault((place.rstrip("/"), known[place].rstrip("/"), kind), []).append(shlex.quote(path))
     cases = "\n".join(
         _CASES[kind].format(names="|".join(names), root=shlex.quote(root), place=shlex.quote(place))
@@ -68,12 +69,8 @@ def _in_reach(policy: Policy) -> Iterator[tuple[str, Access]]:
     for path, kind in sorted(mounted.items()):
         if path in ("/", policy.tmp) or (kind == "none" and not os.path.lexists(path)):
             continue
-        if any(path != above and _is_below(path, above) for above in written):
+        if any(path != above and is_inside(path, above) for above in written):
             yield _ODD.sub(lambda found: f"\\{ord(found[0]):03o}", path), kind
-
-
-def _is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith(above.rstrip("/") + "/")
 
 
 def _read(mounts: str) -> Mapping[str, str]:

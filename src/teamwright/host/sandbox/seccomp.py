@@ -76,9 +76,9 @@ _AARCH64 = _Calls(
 _KNOWN = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 
-def can_filter(machine: str = "") -> bool:
+def can_filter() -> bool:
     """Is the architecture one whose calls we know?"""
-    return (machine or platform.machine()) in _KNOWN
+    return platform.machine() in _KNOWN
 
 
 def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bool = False) -> bytes:

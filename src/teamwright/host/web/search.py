@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from teamwright.core.data.extensions.search import WebFound, WebHit, WebQuery, kept
 from teamwright.core.errors import ToolError
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 
 if TYPE_CHECKING:
@@ -124,15 +125,11 @@ def _hits(engine: Engine, data: bytes) -> list[WebHit]:
     except (msgspec.DecodeError, RecursionError, ValueError):
         raise _failed(engine, "answered with something that is not JSON") from None
     if engine.kind == "brave":
-        found = _mapping(found).get("web")
-    rows = _mapping(found).get("results")
+        found = as_object(found).get("web")
+    rows = as_object(found).get("results")
     text = "description" if engine.kind == "brave" else "content"
-    fields = [_mapping(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
+    fields = [as_object(row) for row in cast("list[Any]", rows)] if isinstance(rows, list) else []
     return [WebHit(_plain(row.get("title")), str(row.get("url") or ""), _plain(row.get(text))) for row in fields]
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _plain(value: Any) -> str:

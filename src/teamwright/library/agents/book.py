@@ -25,7 +25,7 @@ from teamwright.library.agents.definition_file import (
 )
 from teamwright.library.agents.places import Listing, Signature, changed_at, scan
 from teamwright.library.documentation import documentation
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 if TYPE_CHECKING:
     from teamwright.library.agents.cache import Key
@@ -85,7 +85,6 @@ class DefinitionBook:
         *,
         flag: str | None = None,
         cwd: Path | None = None,
-        objects: Sequence[AgentObjects] = (),
         given: Sequence[AgentDefinition] = (),
         cache: Path | None = None,
     ) -> None:
@@ -95,13 +94,13 @@ class DefinitionBook:
         """
         self._places = tuple(places)
         self._fixed = [*_built_in(), *(_given(definition) for definition in given)]
-        for group in (*objects, *([] if flag is None else [read_flag(flag, cwd or Path.cwd())])):
-            self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
         self._read: dict[Key, tuple[Signature, ReadDefinition]] = {}
         self._unsure: set[Key] = set()
         self._listing: Listing | None = None
         self._current = Definitions({}, (), {})
         self._cache = cache
+        if flag is not None:
+            self.add(read_flag(flag, cwd or Path.cwd()))
 
     def add(self, group: AgentObjects) -> None:
         """Further definitions, from now on."""
@@ -161,15 +160,10 @@ class DefinitionBook:
 
 
 def load_definitions(
-    places: Sequence[DefinitionFolder],
-    *,
-    flag: str | None = None,
-    cwd: Path | None = None,
-    objects: Sequence[AgentObjects] = (),
-    given: Sequence[AgentDefinition] = (),
+    places: Sequence[DefinitionFolder], *, flag: str | None = None, cwd: Path | None = None
 ) -> Definitions:
     """Everything once. Only a `flag` that cannot be read at all raises, a UsageError."""
-    return DefinitionBook(places, flag=flag, cwd=cwd, objects=objects, given=given).current()
+    return DefinitionBook(places, flag=flag, cwd=cwd).current()
 
 
 def read_flag(flag: str, cwd: Path) -> AgentObjects:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from teamwright import __version__
 from teamwright.core.errors import SettingsError
 from teamwright.library.agents.places import Sighting, Signature
-from teamwright.library.jsonfile import read_plain
 from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.reading import read_plain
 
 FORMAT = 2
 MOST_BYTES = 8_000_000

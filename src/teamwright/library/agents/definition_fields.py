@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from teamwright.core.data.definition import Isolation, Scope, Wishes
 from teamwright.core.data.message import Effort
+from teamwright.core.jsontext import as_object
 from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
 from teamwright.core.text import shown
@@ -132,7 +133,7 @@ def _servers(value: Any) -> tuple[str | dict[str, Any], ...]:
 def _server_entries(item: Any) -> list[str | dict[str, Any]]:
     if isinstance(item, str) and item.strip():
         return [item.strip()]
-    pairs = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+    pairs = as_object(item)
     if not pairs or not all(isinstance(config, dict) for config in pairs.values()):
         raise Wrong("must be a list of names or of `{name: {...}}`")
     return [{name: config} for name, config in pairs.items()]

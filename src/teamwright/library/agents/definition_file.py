@@ -13,7 +13,7 @@ from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.agents.definition_fields import MOST_NAME, Field, Wrong, check_name, find_field
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_whole
 
 if TYPE_CHECKING:
     from teamwright.library.frontmatter import Document
@@ -103,13 +103,11 @@ def _text(path: str, place: DefinitionFolder) -> tuple[str, list[str]]:
     if place.within is not None and not any(Path(real).is_relative_to(root) for root in place.within):
         raise SettingsError(f"{path}: a link that leads out of the project")
     try:
-        data = read_plain(real, MOST_BYTES + 1, follow=False)
+        data = read_whole(real, MOST_BYTES, follow=False)
     except SettingsError as error:  # called by the name that people know
         raise SettingsError(str(error).replace(real, path, 1)) from None
     if data is None:
         raise SettingsError(f"{path}: there is no such file")
-    if len(data) > MOST_BYTES:
-        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
     text = data.decode(errors="replace")
     try:
         data.decode()

@@ -31,6 +31,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId, LetterId
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import neutral
 from teamwright.library.claude.transcript import ClaudeEntry, ClaudeTranscript
 
@@ -162,7 +163,7 @@ def _text(value: Any) -> Text | None:
 
 
 def _image(value: Any) -> Content:
-    source = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    source = as_object(value)
     kind, data = source.get("media_type"), source.get("data")
     if source.get("type") != "base64" or not isinstance(kind, str) or not isinstance(data, str):
         return Text(_AWAY.format(kind="picture"))
@@ -237,8 +238,7 @@ def _ended(made: Imported, call: ToolCall, result: dict[str, Any] | None) -> Too
 
 
 def _usage(entry: ClaudeEntry) -> Usage:
-    said = entry.message.get("usage")
-    counts = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    counts = as_object(entry.message.get("usage"))
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     return Usage(*_counts(counts, names))
 

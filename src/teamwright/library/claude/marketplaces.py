@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 from teamwright.library.jsonfile import read_json
 
@@ -51,9 +52,9 @@ def read_marketplace(root: Path) -> Marketplace | None:
     entries: Any = found.get("plugins")
     if not isinstance(entries, list):
         raise SettingsError(f"{real / MANIFEST}: `plugins` must be a list")
-    base: Any = _mapping(found.get("metadata")).get("pluginRoot", "")
+    base: Any = as_object(found.get("metadata")).get("pluginRoot", "")
     folder = real / base if isinstance(base, str) else real
-    offered = (_offered(_mapping(entry), real, folder) for entry in cast("list[Any]", entries)[:MOST_PLUGINS])
+    offered = (_offered(as_object(entry), real, folder) for entry in cast("list[Any]", entries)[:MOST_PLUGINS])
     return Marketplace(shown(str(found.get("name", real.name)), 80), real, {one.name: one for one in offered if one})
 
 
@@ -66,7 +67,7 @@ def _offered(entry: dict[str, Any], root: Path, base: Path) -> Offered | None:
         places = (Path(os.path.realpath(one / source)) for one in (root, base))
         folder = next((place for place in places if place.is_dir() and place.is_relative_to(root)), None)
     about = shown(words, 300) if isinstance(words, str) else ""
-    return Offered(name, folder, _address(_mapping(source)), about)
+    return Offered(name, folder, _address(as_object(source)), about)
 
 
 def _address(source: Mapping[str, Any]) -> str:
@@ -88,7 +89,7 @@ def find_brought(
     `extra` is `extraKnownMarketplaces` of the person's settings.
     """
     plugins = home / ".claude/plugins"
-    installed = _mapping(_read(plugins / "installed_plugins.json").get("plugins"))
+    installed = as_object(_read(plugins / "installed_plugins.json").get("plugins"))
     known = _read(plugins / "known_marketplaces.json")
     found: list[BroughtPlugin] = []
     missing: list[Unread] = []
@@ -124,7 +125,7 @@ def _how(offered: Offered | None) -> str:
 def _installed(entry: Any) -> Path | None:
     """As either version of the list names it."""
     entries = cast("list[Any]", entry) if isinstance(entry, list) else [entry]
-    paths = (_mapping(one).get("installPath") for one in entries)
+    paths = (as_object(one).get("installPath") for one in entries)
     return next((Path(path) for path in paths if isinstance(path, str) and _is_folder(path)), None)
 
 
@@ -148,8 +149,8 @@ def _changed(path: Path) -> int:
 def _places(
     plugins: Path, market: str, known: Mapping[str, Any], extra: Mapping[str, Any], home: Path
 ) -> Iterator[Path]:
-    named = _mapping(_mapping(extra.get(market)).get("source")).get("path")
-    for place in (named, _mapping(known.get(market)).get("installLocation")):
+    named = as_object(as_object(extra.get(market)).get("source")).get("path")
+    for place in (named, as_object(known.get(market)).get("installLocation")):
         if isinstance(place, str) and place and "\0" not in place:
             yield home / place[2:] if place.startswith("~/") else home / place
     yield plugins / "marketplaces" / market
@@ -174,7 +175,3 @@ def _read(path: Path) -> dict[str, Any]:
         return read_json(path, []) or {}
     except SettingsError:
         return {}
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import closest, shown
 from teamwright.library.frontmatter import Document, split
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 MOST_CHARACTERS = 40_000
 MOST_FILES = 200

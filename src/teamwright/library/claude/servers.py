@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_whole
 
 NAME = ".claude.json"
 MOST_BYTES = 64 << 20
@@ -65,11 +66,9 @@ def read_claude_servers(home: Path, folders: Iterable[Path], sources: Collection
 
 
 def _read(path: Path) -> _ServersFile | None:
-    data = read_plain(path, MOST_BYTES + 1)
+    data = read_whole(path, MOST_BYTES)
     if data is None:
         return None
-    if len(data) > MOST_BYTES:
-        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
     return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_ServersFile)
 
 
@@ -79,7 +78,7 @@ def _project(raw: Raw) -> _Project:
 
 def _mapping(raw: Raw) -> dict[str, Any]:
     found = msgspec.json.decode(raw)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return as_object(found)
 
 
 def _names(raw: Raw) -> list[str]:

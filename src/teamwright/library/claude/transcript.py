@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_list
 
 MOST_FILE = 256 << 20  # bytes
 MOST_LINE = 32 << 20
@@ -76,7 +77,7 @@ class ClaudeEntry(Struct, frozen=True, rename="camel"):
         found: Any = self.message.get("content")
         if isinstance(found, str):
             return [{"type": "text", "text": found}] if found else []
-        items = cast("list[Any]", found) if isinstance(found, list) else []
+        items = as_list(found)
         return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
     @property

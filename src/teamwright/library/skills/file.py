@@ -16,7 +16,7 @@ from teamwright.core.text import shown
 from teamwright.library.agents.definition_fields import MOST_NAME, Wrong, find_field, text
 from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.frontmatter import Document, split
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 MOST_BYTES = 1_000_000
 HEAD = 8_192  # bytes in which the frontmatter of an ordinary skill ends

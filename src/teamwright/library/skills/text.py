@@ -72,9 +72,9 @@ def _variables(args: str, words: Sequence[str]) -> dict[str, str]:
     return variables | {f"ARGUMENTS_{n}": words[n] if n < len(words) else "" for n in range(NUMBERED)}
 
 
-def fill_words(body: str, args: str, names: Mapping[str, str] | None = None) -> str:
+def fill_words(body: str, args: str) -> str:
     """Only the arguments are put in; commands stay as they are written."""
-    return _fill(body, args, split_words(args), names or {})
+    return _fill(body, args, split_words(args), {})
 
 
 def split_words(args: str) -> list[str]:

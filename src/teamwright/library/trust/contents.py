@@ -3,17 +3,19 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from teamwright.core.errors import SettingsError
+from teamwright.core.jsontext import as_list, as_object
 from teamwright.library.frontmatter import Document, split
-from teamwright.library.jsonfile import MOST_JSON, read_json, read_plain
+from teamwright.library.jsonfile import MOST_JSON, read_json
 from teamwright.library.skills.text import Shell, pieces
 from teamwright.library.trust.decision import Part
 from teamwright.library.trust.settings_text import HARMLESS, command_line, shown_value, started
 from teamwright.library.trust.snapshot import GIT, SETTINGS
+from teamwright.osfiles.reading import read_plain
 
 MOST_LINES = 5_000
 MOST_LINE = 100_000  # characters
@@ -78,21 +80,21 @@ def _read_settings(file: str, path: Path, problems: list[str]) -> dict[str, Any]
 
 
 def _variables(value: Any) -> Iterator[str]:
-    for name, one in _mapping(value).items():
+    for name, one in as_object(value).items():
         yield f"{name} = {shown_value(name, one)}"
 
 
 def _plugins(value: Any) -> Iterator[str]:
-    for name, on in _mapping(value).items():
+    for name, on in as_object(value).items():
         yield f"{name}: {'on' if on else 'off'}"
 
 
 def _tell_permissions(value: Any, told: dict[str, list[str]]) -> None:
-    for key, said in _mapping(value).items():
+    for key, said in as_object(value).items():
         if key in ("allow", "ask", "deny"):
-            told["rules"] += [f"{key} {rule}" for rule in _list(said)]
+            told["rules"] += [f"{key} {rule}" for rule in as_list(said)]
         elif key == "additionalDirectories":
-            told["directories"] += map(str, _list(said))
+            told["directories"] += map(str, as_list(said))
         elif key == "defaultMode":
             told["modes"].append(f"{said}: the mode that sessions start in")
         else:
@@ -101,11 +103,11 @@ def _tell_permissions(value: Any, told: dict[str, list[str]]) -> None:
 
 def _hooks(value: Any, who: str = "") -> Iterator[str]:
     """Whatever somebody wrote there: what cannot be read as a hook is shown as it is."""
-    for event, entries in _mapping(value).items():
+    for event, entries in as_object(value).items():
         told = 0
-        for row in map(_mapping, _list(entries)):
+        for row in map(as_object, as_list(entries)):
             at = f"{event} ({row['matcher']})" if row.get("matcher") else event
-            for hook in map(_mapping, _list(row.get("hooks"))):
+            for hook in map(as_object, as_list(row.get("hooks"))):
                 if line := command_line(hook) or _asked(hook):
                     told += 1
                     yield f"{who}{at}: {line}"
@@ -120,11 +122,11 @@ def _asked(hook: dict[str, Any]) -> str:
 
 
 def _servers(value: Any, who: str = "") -> Iterator[str]:
-    found = _mapping(value)
-    for name, server in (found | _mapping(found.get("mcpServers"))).items():
-        fields = _mapping(server)
+    found = as_object(value)
+    for name, server in (found | as_object(found.get("mcpServers"))).items():
+        fields = as_object(server)
         line = command_line(fields)
-        env = [f"{key}={shown_value(key, one)}" for key, one in _mapping(fields.get("env")).items()]
+        env = [f"{key}={shown_value(key, one)}" for key, one in as_object(fields.get("env")).items()]
         if line:
             yield f"{who}{name}: {' '.join([*env, line])}"
         elif name != "mcpServers":
@@ -132,7 +134,7 @@ def _servers(value: Any, who: str = "") -> Iterator[str]:
 
 
 def _status(value: Any) -> Iterator[str]:
-    yield command_line(_mapping(value)) or _compact(value)
+    yield command_line(as_object(value)) or _compact(value)
 
 
 def _plain(value: Any) -> Iterator[str]:
@@ -181,12 +183,12 @@ def _tell_agent(who: str, document: Document, told: dict[str, list[str]]) -> Non
 
 def _tell_skill(who: str, document: Document, told: dict[str, list[str]]) -> None:
     told["commands"] += [f"{who}: {one.command}" for one in pieces(document.body) if isinstance(one, Shell)]
-    rules = [rule for allowed in _fields(document, "allowedtools") for rule in _list(allowed) or [allowed] if rule]
+    rules = [rule for allowed in _fields(document, "allowedtools") for rule in as_list(allowed) or [allowed] if rule]
     told["rules"] += [f"allow {rule} (while {who} is at work)" for rule in rules]
 
 
 def _inline(value: Any, who: str) -> Iterator[str]:
-    for entry in _list(value) or [value]:
+    for entry in as_list(value) or [value]:
         yield from _servers(entry, who)
 
 
@@ -213,14 +215,6 @@ def _split(text: str) -> Document:
         return split(text, os.devnull)
     except SettingsError:  # it is not used either, but for its body
         return Document({}, text)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _compact(value: Any) -> str:

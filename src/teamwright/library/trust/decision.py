@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.errors import SettingsError, StoreError
-from teamwright.core.text import shown
+from teamwright.core.errors import SettingsError
+from teamwright.core.text import few, shown
 from teamwright.library.jsonfile import read_json
 
 if TYPE_CHECKING:
@@ -122,13 +122,6 @@ def _digest(found: "TrustContents") -> str:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def trusted_directories(state: Path) -> list[str]:
-    try:
-        return sorted(_records(state))
-    except SettingsError as error:
-        raise StoreError(str(error)) from None
 
 
 def _records(state: Path, name: str = "directories") -> dict[str, Any]:
@@ -246,5 +239,4 @@ def _files(found: TrustContents) -> tuple[str, ...]:
 
 
 def _few(names: tuple[str, ...]) -> str:
-    few = ", ".join(shown(name, 40) for name in names[:3])
-    return few if len(names) <= 3 else f"{few} and {len(names) - 3} more"
+    return few([shown(name, 40) for name in names], 3)

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.library.jsonfile import read_plain
+from teamwright.osfiles.reading import read_plain
 
 MOST_LOOKS = 20_000  # names that are looked for on disk
 MOST_FILES = 500

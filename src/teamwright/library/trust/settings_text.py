@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from teamwright.core.jsontext import as_list
 from teamwright.core.policies.redaction import redacted
 
 # What only changes how something looks. All else counts, also names that only other programs know.
@@ -84,7 +85,7 @@ def started(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
 def _started_by(fields: dict[str, Any], name: str, depth: int) -> Iterator[str]:
     if line := command_line(fields):
         yield line
-        yield from map(str, _list(fields.get("args")))  # one may have blanks in it
+        yield from map(str, as_list(fields.get("args")))  # one may have blanks in it
     for key, one in fields.items():
         if key not in ("command", "args"):
             yield from started(one, "env" if "env" in (name, key) else key, depth + 1)
@@ -93,9 +94,5 @@ def _started_by(fields: dict[str, Any], name: str, depth: int) -> Iterator[str]:
 def command_line(fields: dict[str, Any]) -> str:
     """What a hook or a server starts or talks to; nothing where it says neither."""
     first = fields.get("command") or fields.get("url")
-    words = _list(first) or [first]
-    return " ".join(map(str, [*words, *_list(fields.get("args"))])) if first else ""
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    words = as_list(first) or [first]
+    return " ".join(map(str, [*words, *as_list(fields.get("args"))])) if first else ""

@@ -13,9 +13,10 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError
 from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import MOST_FILES, scan, way_down
-from teamwright.library.jsonfile import MOST_JSON, read_plain
+from teamwright.library.jsonfile import MOST_JSON
 from teamwright.library.trust.decision import is_own
 from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.reading import read_plain
 
 MOST_TEXT = 64_000  # characters of one file that are kept to compare with
 _HOMES = (".claude", ".teamwright")

@@ -31,7 +31,6 @@ from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished,
 from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
-BASE = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 LONG_CONTEXT = "context-1m-2025-08-07"
 DEFAULT_OUTPUT = 32_000

@@ -22,6 +22,7 @@ from teamwright.core.data.message import (
     ToolResult,
     ToolSpec,
     Usage,
+    words_of,
 )
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import OnDelta
@@ -160,7 +161,7 @@ def _user(message: Message) -> list[dict[str, Any]]:
 
 
 def _result(block: ToolResult) -> dict[str, Any]:
-    text = "\n".join(c.text for c in block.content if isinstance(c, Text))
+    text = words_of(block.content)
     if not text.strip():
         text = SHOWN_BELOW if any(isinstance(c, Image) for c in block.content) else NOTHING
     return {"role": "tool", "tool_call_id": block.call_id, "content": text}

@@ -33,14 +33,16 @@ from teamwright.core.ports import Compactor, OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.agents.limits.slots import Slot
 from teamwright.runtime.agents.plan_mode import PlanMode
-from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, ResourcesPort, TranscriptPort
+from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
 from teamwright.runtime.services import SessionTurn
 from teamwright.runtime.trouble import failed_turn, innermost
 from teamwright.store.files.logs import brief
+from teamwright.store.files.transcripts import Transcript
 
 if TYPE_CHECKING:
     from teamwright.core.data.event import Durable
     from teamwright.runtime.agents.factory import AgentFactory
+    from teamwright.runtime.agents.resources import AgentResources
 
 INTERRUPTED = "[This turn was interrupted {}.]"
 BY_PERSON, BY_STOP, BY_END = "by the person", "because the agent was stopped", "because the program ended"
@@ -54,17 +56,17 @@ class Agent:
     moved: str = ""  # what it is told before its next request, where it continues on another machine
     leaving: bool = False  # this process hands it over: no call is begun any more
 
-    def __init__(self, spec: AgentSpec, history: History, transcript: TranscriptPort, shared: "AgentFactory") -> None:
+    def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
         self.history, self.desk, self.meter = history, spec.desk, spec.meter
-        self.inbox, self.slot = AgentInbox(spec.id, shared.letters, history.letters), Slot(shared.slots)
+        self.inbox, self.slot = AgentInbox(spec.id, shared.state, history.letters), Slot(shared.slots)
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
-        self.gear: ResourcesPort | None = None
+        self.gear: AgentResources | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
@@ -369,7 +371,7 @@ class Agent:
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED.format(self._interrupted))))
-            await self._shared.flush()  # what the turn queued is stored before its end is known
+            await self._shared.state.flush()  # what the turn queued is stored before its end is known
             self.emit(end)
             await self._transcript.sync()
             if self._lent is not None:

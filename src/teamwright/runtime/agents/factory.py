@@ -19,8 +19,7 @@ from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Keeper, Model
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
-from teamwright.runtime.agents.inbox import LetterStore
-from teamwright.runtime.agents.limits.meter import Ledger, MeteredModel
+from teamwright.runtime.agents.limits.meter import MeteredModel
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, started
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_points import HookPoints
@@ -30,6 +29,7 @@ from teamwright.runtime.trouble import Trouble
 from teamwright.store.files import prompts, transcripts
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.files.transcripts import Transcript, Transcripts
+from teamwright.store.tables.state import StateStore
 
 
 class AgentFactory(Struct, kw_only=True):
@@ -37,15 +37,13 @@ class AgentFactory(Struct, kw_only=True):
     session: SessionId
     files: SessionFiles
     bus: Bus
-    letters: LetterStore
-    ledger: Ledger
+    state: StateStore
     model: Model
     gate: Callable[[AgentId, ToolCall], Awaitable[Decision]]
     slots: anyio.Semaphore  # how many may run at once
     now: Callable[[], int]
     log: Callable[[str], None]
     debug: Callable[[str], None] | None
-    flush: Callable[[], Awaitable[None]]
     trouble: Trouble
     windows: Windows
     letter_room: Callable[[str], int]
@@ -74,7 +72,7 @@ class AgentFactory(Struct, kw_only=True):
     def metered(self, spec: AgentSpec, history: History, *, turns: bool) -> MeteredModel:
         return MeteredModel(
             model=self.model,
-            ledger=self.ledger,
+            ledger=self.state,
             meter=spec.meter,
             session=self.session,
             agent=spec.id,

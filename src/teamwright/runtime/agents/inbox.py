@@ -1,28 +1,21 @@
 """Inbox of an agent: letters in the store, and a bell that announces them."""
 
 from collections.abc import Awaitable, Callable, Container, Sequence
-from typing import Protocol
 
 import anyio
 
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.letter import Letter, Notice, Signal, due, is_quiet, without_content
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.store.tables.state import StateStore
 
 GATHER = 0.2  # seconds for jobs that end together to be told of together
-
-
-class LetterStore(Protocol):
-    async def post(self, letter: Letter) -> None: ...
-    async def waiting(self, agent: AgentId) -> list[Letter]: ...
-    async def withdraw(self, id: LetterId) -> bool: ...
-    def delivered_soon(self, letters: Sequence[LetterId]) -> None: ...
 
 
 class AgentInbox:
     """Reads the store only after the bell rang; a lost bell costs a look, never a letter."""
 
-    def __init__(self, agent: AgentId, store: LetterStore, delivered: Container[LetterId]) -> None:
+    def __init__(self, agent: AgentId, store: StateStore, delivered: Container[LetterId]) -> None:
         """`delivered` are the ids in the agent's transcript: what counts, whatever the store still believes."""
         self._agent = agent
         self._delivered = delivered

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from teamwright.core.permissions.consent import Mode
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 
 MOST_RULES = 10  # that are named
 MOST_SHOWN = 80  # characters of one rule
@@ -112,8 +112,7 @@ def permission_words(mode: Mode, allow: Sequence[str], *, asked: bool) -> str:
     if mode == "plan":
         return f"{_PERMISSIONS}plan mode."
     rules = [shown(rule, MOST_SHOWN) for rule in dict.fromkeys(allow)]
-    more = f" and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
-    listed = f"; {', '.join(rules[:MOST_RULES])}{more}" if rules else ""
+    listed = f"; {few(rules, MOST_RULES)}" if rules else ""
     rest = "needs the person's yes" if asked and mode != "dontAsk" else "is refused: nobody is there to be asked"
     if mode == "dontAsk":
         rest = "is refused"

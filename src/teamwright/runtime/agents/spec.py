@@ -1,12 +1,11 @@
 """Description of an agent to be made: its identity, its limits and its origin."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from teamwright import __version__
-from teamwright.core.data.event import AgentStarted, Durable, Source
+from teamwright.core.data.event import AgentStarted, Source
 from teamwright.core.data.message import Effort, ToolSpec
 from teamwright.core.ids import AgentId, CallId, SessionId
 from teamwright.core.permissions.consent import Mode
@@ -72,21 +71,3 @@ def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
         source=spec.source,
         team=spec.team,
     )
-
-
-class TranscriptPort(Protocol):
-    started: Callable[[], Awaitable[None]] | None  # what has to be awaited before the effects of a call, if anything
-
-    def append(self, event: Durable, at: int) -> int: ...
-    async def sync(self) -> None: ...
-    def check(self) -> None: ...
-    def give_up(self, why: str) -> None: ...
-    def rest(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class ResourcesPort(Protocol):
-    """What it has for as long as it lives."""
-
-    @property
-    def close(self) -> Callable[[], Awaitable[None]]: ...

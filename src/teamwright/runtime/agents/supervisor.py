@@ -19,12 +19,11 @@ from teamwright.core.data.letter import SYSTEM, Figures, JobStatus, Letter, Line
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.runtime.agents.agent import Agent, current_agent, current_teammate
-from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.life import MainLife, OnceLife, live
 from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
 from teamwright.runtime.services import Services
 from teamwright.runtime.trouble import Trouble
-from teamwright.store.tables.state import now_ms
+from teamwright.store.tables.state import StateStore, now_ms
 
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.outputs import OutputFile
@@ -44,7 +43,7 @@ FORGOTTEN = (
 class Supervisor(Struct, eq=False):
     _services: Services
     jobs: Jobs
-    _letters: LetterStore
+    _letters: StateStore
     _log: Callable[[str], None]
     trouble: Trouble
     job_wait: float  # seconds

@@ -12,7 +12,7 @@ from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import TurnEnded, Warned
 from teamwright.core.data.extensions.hook import NOTHING, Fired, HookEvent
 from teamwright.core.data.letter import Letter, Prompt
-from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.message import Text, ToolCall, words_of
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Question
 from teamwright.core.ports import Fate, Outcome, Received
@@ -100,7 +100,7 @@ class HookPoints(Struct, eq=False):
     async def _fire_prompt(self, agent: AgentId, letter: Letter) -> Fired:
         if letter.sender.kind != "person" or not isinstance(letter.body, Prompt):
             return NOTHING
-        words = "\n".join(part.text for part in letter.body.content if isinstance(part, Text))
+        words = words_of(letter.body.content)
         return await self.fire("UserPromptSubmit", agent, prompt=words)
 
     async def _look_at_settings(self, agent: AgentId) -> None:
@@ -163,12 +163,11 @@ class HookPoints(Struct, eq=False):
             return outcome
         said = [self._held.pop((agent, call.id), NOTHING)]
         fields = _of_call(call, call.args if args is None else args) if fate != "unfit" else {}
+        words = words_of(outcome.content)
         if fate == "denied":
-            said.append(await self.fire("PermissionDenied", agent, subject=call.name, reason=_words(outcome), **fields))
+            said.append(await self.fire("PermissionDenied", agent, subject=call.name, reason=words, **fields))
         elif fate == "ran" and outcome.is_error:
-            said.append(
-                await self.fire("PostToolUseFailure", agent, subject=call.name, error=_words(outcome), **fields)
-            )
+            said.append(await self.fire("PostToolUseFailure", agent, subject=call.name, error=words, **fields))
         elif fate == "ran":
             response = _response(self._traits(agent, call.name), outcome)
             said.append(await self.fire("PostToolUse", agent, subject=call.name, tool_response=response, **fields))
@@ -237,9 +236,5 @@ def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:
 def _response(tool: ToolTraits | None, outcome: Outcome) -> str | dict[str, Any]:
     """The result as data, and its words under the name that scripts look for."""
     if outcome.data is None:
-        return _words(outcome)
-    return {tool.output if tool else "content": _words(outcome)} | outcome.data
-
-
-def _words(outcome: Outcome) -> str:
-    return "\n".join(part.text for part in outcome.content if isinstance(part, Text))
+        return words_of(outcome.content)
+    return {tool.output if tool else "content": words_of(outcome.content)} | outcome.data

@@ -92,17 +92,11 @@ class ServerPool:
     def states(self) -> list[ServerState]:
         return [_state(server) for server in self._shared.values()]
 
-    def tools(self, names: Iterable[str] | None = None) -> dict[str, Tool]:
-        """Of the session's servers, or of those that are named."""
-        wanted = None if names is None else set(names)
-        return _tools(s for name, s in self._shared.items() if wanted is None or name in wanted)
+    def tools(self) -> dict[str, Tool]:
+        """Of the session's servers."""
+        return _tools(self._shared.values())
 
     # --- what agents need
-
-    def missing(self, required: Iterable[str], named: Iterable[str] = ()) -> list[str]:
-        """Patterns (a part of a name) and names that fit no configured server."""
-        patterns = [p for p in required if not any(p.lower() in name.lower() for name in self._shared)]
-        return [*patterns, *(name for name in named if name not in self._shared)]
 
     async def await_required(self, required: Iterable[str], limit: float = REQUIRED_SECONDS) -> None:
         """Raises ToolError unless each pattern has a server that is connected and has tools."""

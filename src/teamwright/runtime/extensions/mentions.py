@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from teamwright.core.data.message import Text, ToolCall
+from teamwright.core.data.message import Text, ToolCall, words_of
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Deny
@@ -59,7 +59,7 @@ async def _resource(choices: tuple[str, ...], pool: "ServerPool | None", clean: 
         answer = await pool.resource(choices[-1])
     except ToolError as error:
         return f"<attached-resource {mark}>\n[it cannot be had: {error}]\n</attached-resource>"
-    said = "\n".join(part.text for part in answer.parts if isinstance(part, Text))
+    said = words_of(answer.parts)
     return f"<attached-resource {mark}>\n{neutral(clean(said)[:MOST_INCLUDED])}\n</attached-resource>"
 
 

@@ -103,12 +103,10 @@ class Jobs(Struct, eq=False):
         except BaseException:
             del self._jobs[job.id]
             raise
-        if job.call is not None:
-            self._by_call[job.owner, job.call] = job
-        self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
+        self.adopt(job)
 
     def adopt(self, job: Job) -> None:
-        """One that runs on a worker: its row is stored, and others end it."""
+        """Its row is stored. One that runs on a worker is ended by others."""
         self._jobs[job.id] = job
         if job.call is not None:
             self._by_call[job.owner, job.call] = job

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from teamwright.core.data.event import AgentEnded, Event, Replied, ToolEnded
-from teamwright.core.data.message import Text
+from teamwright.core.data.message import words_of
 from teamwright.core.errors import StoreError
 from teamwright.osfiles.private import create_file
 
@@ -42,7 +42,7 @@ def _text(event: Event) -> str:
             calls = [f"[{call.name}] {bytes(call.input).decode()[:MOST_RESULT]}" for call in message.calls]
             return "\n".join([*([said] if said else []), *calls]) + "\n"
         case ToolEnded():
-            text = "\n".join(c.text for c in event.content if isinstance(c, Text))
+            text = words_of(event.content)
             return f"{'[error] ' if event.is_error else ''}{text[:MOST_RESULT]}\n"
         case AgentEnded():
             return f"[{event.status}]{f' {event.error}' if event.error else ''}\n"

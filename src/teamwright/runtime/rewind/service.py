@@ -15,7 +15,7 @@ from teamwright.core.data.message import user
 from teamwright.core.data.op import Rewind
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import line_uuid
-from teamwright.core.text import plural, shown
+from teamwright.core.text import few, plural, shown
 from teamwright.host.files.paths import is_directory
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.port import RewindPoint, RewindPreview
@@ -188,5 +188,4 @@ def _require_consent(plan: RestorePlan, op: Rewind) -> None:
 
 
 def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    return ", ".join(shown(path, 200) for path in paths[:MOST_NAMED]) + more
+    return few([shown(path, 200) for path in paths], MOST_NAMED)

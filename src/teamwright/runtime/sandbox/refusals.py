@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 
 from teamwright.core.sandbox.hosts import with_port
 from teamwright.core.sandbox.policy import Policy, access_of
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 
 MOST = 10  # that are told
 # As programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
@@ -69,8 +69,7 @@ def _listed(verb: str, names: Sequence[str]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return ", ".join(shown(name, 200) for name in names[:MOST]) + more
+    return few([shown(name, 200) for name in names], MOST)
 
 
 def refused_paths(printed: str, policy: Policy, cwd: str, home: str) -> tuple[Refused, ...]:

@@ -17,8 +17,6 @@ from teamwright.core.policies.budget import Reached
 from teamwright.core.ports import OnDelta
 from teamwright.runtime.agents.agent import Agent
 
-CanUseTool = Callable[[ToolCall], Awaitable[Decision]]
-
 
 class Aside(Struct, frozen=True):
     """What came of it. `usage` is counted in the ledger already."""
@@ -28,25 +26,15 @@ class Aside(Struct, frozen=True):
     end: TurnEnded
 
 
-async def no_tools(call: ToolCall) -> Decision:
-    return Deny(f"{call.name} was not run: answer in words alone.")
-
-
 async def run_forked(
-    agent: Agent,
-    messages: Sequence[Message],
-    can_use_tool: CanUseTool = no_tools,
-    *,
-    turns: int = 1,
-    base: Sequence[Message] | None = None,
-    on_delta: OnDelta | None = None,
+    agent: Agent, messages: Sequence[Message], *, turns: int = 1, base: Sequence[Message] | None = None
 ) -> Aside:
     """Ask on top of what the agent has said so far, or of `base` instead.
 
     Its prompt, tools and messages are the agent's, so that a provider's cache serves them. It counts against the
     agent's money and time, not against its turns. Raises ModelError like any request.
     """
-    aside = _ForkedRun(agent, can_use_tool, turns, base, on_delta)
+    aside = _ForkedRun(agent, turns, base)
     for message in messages:
         aside.emit(Reminded(message))
     known = len(aside.history.messages)
@@ -68,15 +56,8 @@ async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Calla
 class _ForkedRun:
     """Every port of the loop, for a conversation that nobody keeps."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        can_use_tool: CanUseTool,
-        turns: int,
-        base: Sequence[Message] | None,
-        on_delta: OnDelta | None,
-    ) -> None:
-        self._agent, self._can_use_tool, self._turns, self._on_delta = agent, can_use_tool, turns, on_delta
+    def __init__(self, agent: Agent, turns: int, base: Sequence[Message] | None) -> None:
+        self._agent, self._turns = agent, turns
         self._rendered = agent.request()
         history = agent.history
         calls = history.calls.values() if base is None else ()
@@ -99,10 +80,10 @@ class _ForkedRun:
         return replace(self._rendered, messages=tuple(history.messages), previous=history.asked, shared=history.shared)
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        return await self._agent.aside.reply(request, self._on_delta or on_delta)
+        return await self._agent.aside.reply(request, on_delta)
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
-        return await self._can_use_tool(call)
+        return Deny(f"{call.name} was not run: answer in words alone.")
 
     def reached(self) -> Reached | None:
         if self.history.turns >= self._turns:

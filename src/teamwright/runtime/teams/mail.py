@@ -10,13 +10,13 @@ from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import Mail, Member, Refused
 from teamwright.core.errors import DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId, new_letter_id
-from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.mirrors import Mirrors
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.mail_insert import Stored
+from teamwright.store.tables.state import StateStore
 
 
 class Posted(Struct, frozen=True):
@@ -28,7 +28,7 @@ class TeamMail:
     def __init__(
         self,
         table: MailTable,
-        letters: LetterStore,
+        letters: StateStore,
         roster: Roster,
         wakeups: Wakeups,
         mirrors: Mirrors,

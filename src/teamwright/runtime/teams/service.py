@@ -71,7 +71,7 @@ class Teamwork:
         mirror = TeamMirror(self._copies, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
         self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, at and at.process)
-        self.mail = TeamMail(tables.mail, agents.letters, roster, self.wakeups, self.mirrors, at and at.agent)
+        self.mail = TeamMail(tables.mail, agents.state, roster, self.wakeups, self.mirrors, at and at.agent)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
         self.board = self._open_board()
         parts = TeammateDeps(
@@ -89,7 +89,7 @@ class Teamwork:
             room=at and at.room,
         )
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
-        self.teammates = Teammates(parts, self.factory, agents.letters, deps.places, env=deps.env, logs=home.logs)
+        self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
         )

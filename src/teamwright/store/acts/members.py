@@ -97,10 +97,11 @@ class SetState(Struct, frozen=True):
         crashpoint("team.state")
         if self.mail is not None:
             post(db, self.mail, self.limits, ctx.now)
-        lost = abandon(db, agent_number(db, agent), team_number(db, team), self.why) if new == "shutdown" else []
+        if new == "shutdown":
+            abandon(db, agent_number(db, agent), team_number(db, team), self.why)
         if ctx.keeps_dead and new != "running":  # on a worker another one may work in its place
             place_waiting(db, ctx.now)
-        return Moved(before, new, tuple(lost))
+        return Moved(before, new)
 
 
 class PlaceMember(Struct, frozen=True):

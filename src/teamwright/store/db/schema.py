@@ -4,13 +4,9 @@ Names that repeat (agents, sessions, models) are numbers in the rows that refer 
 Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.
 """
 
-from teamwright.store.db.schema_authors import AUTHORS
-from teamwright.store.db.schema_landing import LANDING
-from teamwright.store.db.schema_rounds import ROUNDS
-from teamwright.store.db.schema_schedules import SCHEDULES
+from teamwright.store.db.schema_later import AUTHORS, LANDING, ROUNDS, SCHEDULES, VOLLEYS
 from teamwright.store.db.schema_tasks import TASKS
 from teamwright.store.db.schema_teams import TEAMS
-from teamwright.store.db.schema_volleys import VOLLEYS
 
 _FIRST = (
     """

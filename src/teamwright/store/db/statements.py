@@ -1,7 +1,7 @@
 """Single statements as work for `Database.read` and `Database.write`."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Values = Sequence[object] | Mapping[str, object]
@@ -19,23 +19,5 @@ def fetch_one(sql: str, values: Values = ()) -> Callable[[sqlite3.Connection], A
 
     def work(db: sqlite3.Connection) -> Any:
         return db.execute(sql, values).fetchone()
-
-    return work
-
-
-def change(sql: str, values: Values = ()) -> Callable[[sqlite3.Connection], int]:
-    """How many rows were changed."""
-
-    def work(db: sqlite3.Connection) -> int:
-        return db.execute(sql, values).rowcount
-
-    return work
-
-
-def change_each(sql: str, rows: Iterable[Sequence[object]]) -> Callable[[sqlite3.Connection], None]:
-    values = list(rows)
-
-    def work(db: sqlite3.Connection) -> None:
-        db.executemany(sql, values)
 
     return work

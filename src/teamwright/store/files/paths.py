@@ -100,15 +100,6 @@ class Home(Struct, frozen=True):
     def transcript(self, cwd: Path, session: SessionId) -> Path:
         return self.files(cwd, session).transcript
 
-    def prompts(self, cwd: Path, session: SessionId) -> Path:
-        return self.files(cwd, session).prompts
-
-    def jobs(self, cwd: Path, session: SessionId) -> Path:
-        return self.files(cwd, session).jobs
-
-    def outputs(self, cwd: Path, session: SessionId) -> Path:
-        return self.files(cwd, session).outputs
-
 
 class SessionEntry(Struct, frozen=True):
     """One session in a listing. `fault` says why it cannot be resumed; empty if it can, as far as its head tells."""

@@ -3,11 +3,9 @@
 Written from the store after each change and rebuilt at a start; never read back.
 """
 
-import os
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,12 @@ import anyio.to_thread
 import msgspec
 
 from teamwright.core.data.tasks import Task, TaskId
-from teamwright.core.errors import StoreError
+from teamwright.core.data.team import iso
+from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import fault, make_dir, write_file
+from teamwright.osfiles.private import fault, make_dir, remove_file, write_file
+from teamwright.osfiles.reading import read_whole
 from teamwright.store.tables.tasks import Listing, TaskTable
 
 _WAIT = 5.0  # seconds for another process to finish with the same directory
@@ -42,14 +42,10 @@ def record(task: Task) -> dict[str, Any]:
         "activeForm": task.active_form,
         "blockedBy": [str(id) for id in task.blocked_by],
         "blocks": [str(id) for id in task.blocks],
-        "createdAt": _iso(task.created),
-        "updatedAt": _iso(task.updated),
+        "createdAt": iso(task.created),
+        "updatedAt": iso(task.updated),
         "metadata": dict(task.metadata),
     }
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class TaskMirror:
@@ -106,16 +102,9 @@ def _write_some(dir: Path, tasks: Mapping[TaskId, Task | None]) -> None:
     make_dir(dir)
     for id, task in tasks.items():
         if task is None:
-            _unlink(dir / f"{id}.json")
+            remove_file(dir / f"{id}.json")
         else:
             write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start rewrites it
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise fault("remove", path, error) from error
 
 
 def _is_there(dir: Path) -> bool:
@@ -157,7 +146,7 @@ def _clear(path: Path, next: int) -> str:
     """Files of tasks that are deleted go; what was never ours stays and is told."""
     found = _OURS.fullmatch(path.name)
     if _DRAFT.fullmatch(path.name) or (found and int(found[1]) < next and not path.is_dir()):
-        _unlink(path)
+        remove_file(path)
         return ""
     return (
         f"{shown(str(path))} is none of ours and is ignored: tasks are kept in the store, these files only show them."
@@ -167,17 +156,9 @@ def _clear(path: Path, next: int) -> str:
 def _read(path: Path) -> bytes | None:
     """None if there is no such file; empty for what cannot be one of ours."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError:
+        return read_whole(path, _LARGEST, follow=False)
+    except SettingsError:
         return b""
-    try:
-        return os.read(fd, _LARGEST) if os.fstat(fd).st_size < _LARGEST else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 def _is_behind(data: bytes, task: Task) -> bool:
@@ -186,4 +167,4 @@ def _is_behind(data: bytes, task: Task) -> bool:
         found = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return found.keys() == record(task).keys() and str(found["updatedAt"]) < _iso(task.updated)
+    return found.keys() == record(task).keys() and str(found["updatedAt"]) < iso(task.updated)

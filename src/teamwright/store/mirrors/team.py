@@ -14,7 +14,7 @@ from teamwright.core.data.team import config, iso
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import fault, write_file
+from teamwright.osfiles.private import remove_file, write_file
 from teamwright.store.db.disk_policy import Pace
 from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.teams import TeamTable
@@ -139,24 +139,17 @@ def _sweep(directory: Path, keep: Iterable[str]) -> None:
     if directory.is_dir():
         for path in [*directory.glob("*.json"), *directory.glob(".*.json.*"), *directory.parent.glob(".*.json.*")]:
             if path.name not in keep:
-                _unlink(path)
+                remove_file(path)
 
 
 def _remove(directory: Path) -> None:
     _sweep(directory / "inboxes", ())
-    _unlink(directory / "config.json")
+    remove_file(directory / "config.json")
     for empty in (directory / "inboxes", directory):
         try:
             empty.rmdir()
         except OSError:  # a stranger's file is in it, or it is gone already
             continue
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise fault("remove", path, error) from error
 
 
 def _names(directory: Path) -> set[str]:

@@ -1,7 +1,5 @@
 """Reads one settings file, reporting and dropping the parts that do not fit."""
 
-import os
-import stat
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +12,7 @@ from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.text import shown
+from teamwright.osfiles.reading import read_whole
 from teamwright.store.settings.sandbox import narrow
 from teamwright.store.settings.schema import (
     OURS,
@@ -51,7 +50,7 @@ _PRIVATE_ENV_NAMES = (
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
     """The file as a layer, or None where there is none. Faults are reported in `problems`."""
     try:
-        data = read_bytes(path)
+        data = read_whole(path, MOST_BYTES)
         twice = None if source == "managed" else problems
         found = decode_object(data, str(path), twice) if data is not None else None
     except SettingsError as error:
@@ -160,26 +159,3 @@ def _forbid(values: dict[str, Any], say: Say) -> None:
     if "enableAllProjectMcpServers" in values:
         say("enableAllProjectMcpServers", "a project cannot set this; put it in your own settings")
         del values["enableAllProjectMcpServers"]
-
-
-def read_bytes(path: Path) -> bytes | None:
-    """The bytes of a regular file; None if there is none. A FIFO or device must not make us wait."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise SettingsError(f"{path}: not a regular file")
-        data = b""
-        while len(data) <= MOST_BYTES and (piece := os.read(handle, MOST_BYTES + 1)):
-            data += piece
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    finally:
-        os.close(handle)
-    if len(data) > MOST_BYTES:
-        raise SettingsError(f"{path}: larger than {MOST_BYTES:,} bytes")
-    return data

@@ -8,7 +8,8 @@ from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import decode_object
 from teamwright.core.permissions.consent import Behaviour
 from teamwright.osfiles.json_store import alone_with, replace
-from teamwright.store.settings.file import read_bytes
+from teamwright.osfiles.reading import read_whole
+from teamwright.store.settings.file import MOST_BYTES
 
 
 def change_rules(
@@ -18,7 +19,7 @@ def change_rules(
     with alone_with(file, state):
         if linked := next((path for path in (file.parent, file) if path.is_symlink()), None):
             raise SettingsError(f"{linked} is a link, and rules are saved in a true file of the project only")
-        data = read_bytes(file)
+        data = read_whole(file, MOST_BYTES)
         whole = {} if data is None else decode_object(data, str(file))
         block, name = place_of(behaviour)
         before = _list(file, whole, block, name)

@@ -7,7 +7,8 @@ from typing import Any, cast
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
 from teamwright.osfiles.json_store import alone_with, replace
-from teamwright.store.settings.file import fields_of, fit, read_bytes
+from teamwright.osfiles.reading import read_whole
+from teamwright.store.settings.file import MOST_BYTES, fields_of, fit
 from teamwright.store.settings.schema import PARTS, SettingsFile
 
 FILE = "settings.json"
@@ -23,12 +24,17 @@ def save_values(state: Path, values: Mapping[str, Any]) -> Path:
             check_value(key, value)
     file = (state / FILE).resolve()  # people keep theirs behind a link
     with alone_with(file, state):
-        data = read_bytes(file)
+        data = read_whole(file, MOST_BYTES)
         whole: dict[str, Any] = {} if data is None else decode_object(data, str(file))
         for key, value in values.items():
             _put(file, whole, key, value)
         replace(file, whole)
     return file
+
+
+def save_sandbox(state: Path, *, on: bool) -> Path:
+    """Whether the person's commands run in the sandbox: the file that says so now. Raises StoreError."""
+    return save_values(state, {"sandbox.enabled": on, "sandbox.autoAllowBashIfSandboxed": on})
 
 
 def kind_of(key: str) -> Any:

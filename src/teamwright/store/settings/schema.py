@@ -194,27 +194,10 @@ class SettingsFile(Struct, frozen=True, rename="camel"):
     teamwright: Own = Own()
 
 
-PARTS: tuple[type[Struct], ...] = (
-    SettingsFile,
-    PermissionsPart,
-    WorktreePart,
-    Attribution,
-    Own,
-    Budget,
-    MailPart,
-    LandPart,
-    EnginePart,
-    OwnSandbox,
-    *SANDBOX_PARTS,
-)  # merged field by field
-OURS: tuple[type[Struct], ...] = (
-    Own,
-    Budget,
-    MailPart,
-    LandPart,
-    EnginePart,
-    OwnSandbox,
-)  # here a name that nobody knows is a slip worth telling
+# Here a name that nobody knows is a slip worth telling.
+OURS: tuple[type[Struct], ...] = (Own, Budget, MailPart, LandPart, EnginePart, OwnSandbox)
+# Merged field by field.
+PARTS: tuple[type[Struct], ...] = (SettingsFile, PermissionsPart, WorktreePart, Attribution, *OURS, *SANDBOX_PARTS)
 
 
 class Layer(Struct, frozen=True):

@@ -86,10 +86,6 @@ class MailTable:
         """The last messages of a team, in order."""
         return (await self._entries("teams.name = ? ORDER BY mail.n DESC LIMIT ?", team, most))[::-1]
 
-    async def inbox(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> list[MailEntry]:
-        """All that is unread and the last ones that were read, in the order they were sent."""
-        return await self.entries(sorted(await self.shown(team, reader, most_read=most_read)))
-
     async def shown(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> dict[int, bool]:
         """The numbers of what an inbox shows, and whether each was read: a look that costs little."""
         sql = """

@@ -228,13 +228,11 @@ def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
     return db.execute(sql, {"s": sender, "r": reader}).fetchone()[0]
 
 
-def abandon(db: sqlite3.Connection, reader: int, team: int | None, why: str) -> list[LetterId]:
+def abandon(db: sqlite3.Connection, reader: int, team: int | None, why: str) -> None:
     """Everything unread of a reader, in one team or in all, is undeliverable."""
-    sql = "SELECT n, id FROM mail WHERE reader = ? AND state = 'stored' AND (? IS NULL OR team = ?) ORDER BY n"
-    rows = db.execute(sql, (reader, team, team)).fetchall()
-    for n, _ in rows:
+    sql = "SELECT n FROM mail WHERE reader = ? AND state = 'stored' AND (? IS NULL OR team = ?) ORDER BY n"
+    for (n,) in db.execute(sql, (reader, team, team)).fetchall():
         set_aside(db, n, "undeliverable", why)
-    return [id for _, id in rows]
 
 
 def set_aside(db: sqlite3.Connection, n: int, state: MailState, why: str) -> None:

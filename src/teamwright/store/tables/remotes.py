@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.letter import JobStatus
 from teamwright.core.data.team import Member, ProcessId, Refused
-from teamwright.core.ids import AgentId, SessionId
+from teamwright.core.ids import AgentId
 from teamwright.store.acts.remotes import (
     PASSED_OVER,
     AnswerWorker,
@@ -91,9 +91,6 @@ class RemoteTable(Struct, frozen=True):
         """By the engine's clock, as of the last entry: what rows say of times is by no other."""
         return await self._db.read(lambda db: db.execute("SELECT at FROM space").fetchone()[0])
 
-    async def of_session(self, session: SessionId) -> list[Remote]:
-        return await self._db.read(lambda db: select_remotes(db, "session = ?", session))
-
     async def of_team(self, team: str) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "team = ?", team))
 
@@ -144,9 +141,6 @@ class RemoteTable(Struct, frozen=True):
 
     async def find(self, agent: AgentId) -> Remote | None:
         return await self._db.read(partial(find_remote, agent=agent))
-
-    async def all(self) -> list[Remote]:
-        return await self._db.read(lambda db: select_remotes(db, "1"))
 
     async def all_open(self) -> list[Remote]:
         """Those that have not ended."""

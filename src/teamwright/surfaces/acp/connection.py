@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from teamwright.app import Options
 from teamwright.app.setup import read_setup
-from teamwright.core.errors import ModelError, SessionMissing, TeamwrightError
+from teamwright.core.errors import ModelError, SessionMissing, TeamwrightError, only_one
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files.paths import home_from, is_session_id, sessions_named
 from teamwright.surfaces.acp.protocol import shapes
@@ -132,7 +132,7 @@ class EditorSessions:
         try:
             port = await self._group.start(host.run)
         except Exception as error:  # noqa: BLE001  # also a group with one error of ours in it
-            raise _failure(_only(error)) from None
+            raise _failure(only_one(error)) from None
         thread = Thread(port, host, self._wire, self._client, self._group, prompts)
         try:
             await thread.begin(replay=replay)
@@ -294,12 +294,6 @@ def _checked(id: str) -> str:
 
 def _busy(id: str) -> RpcError:
     return RpcError(INTERNAL, f"session {id} is running in another process and was not deleted")
-
-
-def _only(error: Exception) -> Exception:
-    """What failed inside a task group, alone in it."""
-    parts = getattr(error, "exceptions", ())
-    return _only(parts[0]) if len(parts) == 1 else error
 
 
 def _failure(error: Exception) -> Exception:

@@ -1,6 +1,5 @@
 """`teamwright agents`: lists agent definitions with their sources, what each shadows, and broken files."""
 
-import json
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from teamwright.app import Options, open_workspace
 from teamwright.app.extensions.plugins import find_all_plugins
 from teamwright.library.agents.book import BookEntry, Definitions, load_definitions
 from teamwright.library.agents.places import find_places
+from teamwright.surfaces.commands.tables import print_json
 from teamwright.tools.bounds import visible
 
 WIDE = 160  # characters of a line where there is no terminal to measure
@@ -33,7 +33,7 @@ def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
     )
     found = load_definitions(places, flag=flag, cwd=ground.cwd)
     if as_json:
-        _print_json([_record(entry) for entry in found.entries])
+        print_json([_record(entry) for entry in found.entries])
     else:
         _print_table(found, {str(ground.project): "", str(ground.user): "~"})
     for note in (*ground.notes, *found.problems, *(one.text for one in found.unread)):
@@ -49,11 +49,6 @@ def _record(entry: BookEntry) -> dict[str, Any]:
         "path": entry.path or None,
     }
     return record | {k: v for k in ("shadowed_by", "error") if (v := getattr(entry, k)) is not None}
-
-
-def _print_json(value: Any) -> None:
-    """All but ASCII is escaped: paths that are not UTF-8 survive, and nothing reaches a terminal raw."""
-    sys.stdout.write(json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n")
 
 
 def _print_table(found: Definitions, roots: Mapping[str, str]) -> None:

@@ -24,6 +24,10 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2).replace("\x7f", "\\u007f") + "\n")
 
 
+def say(line: str) -> None:
+    sys.stdout.write(visible(line) + "\n")
+
+
 def local_time(at: int | None) -> str:
     """Milliseconds since 1970, as the clock on the wall shows them."""
     return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))

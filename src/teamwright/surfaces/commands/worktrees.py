@@ -1,6 +1,5 @@
 """`teamwright worktrees`: lists the worktrees of agents with their changes, merges them and removes them."""
 
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +16,7 @@ from teamwright.host.git.worktrees.listing import MOST_COMMITS, WorktreeView, vi
 from teamwright.host.git.worktrees.merge import Preview, merge, preview_merge
 from teamwright.host.git.worktrees.worktree import FoundTree, Worktree, remove
 from teamwright.store.tables.member_worktrees import Houses
-from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.commands.tables import print_json, print_table, say
 from teamwright.surfaces.reports.worktree_names import owner_of, pick
 from teamwright.surfaces.reports.worktrees import (
     find_all,
@@ -27,7 +26,6 @@ from teamwright.surfaces.reports.worktrees import (
     view_record,
     worktree_record,
 )
-from teamwright.tools.bounds import visible
 
 if TYPE_CHECKING:
     import argparse
@@ -78,14 +76,14 @@ def show_worktrees(*, as_json: bool, kept: bool = False) -> int:
     if as_json:
         print_json([*(worktree_record(entry) for entry in found), *map(kept_record, hidden)])
     elif not found:
-        _say("no worktrees of agents here")
+        say("no worktrees of agents here")
     else:
         rows = [[f.worktree.name, owner_of(f, houses) or "-", f.use, _changes(f), _notes(f)] for f in found]
         print_table([["NAME", "OWNER", "STATE", "CHANGES", "NOTE"], *rows])
     if hidden and not as_json:
-        _say("")
+        say("")
         print_table([["KEPT", "COMMIT", "SUBJECT"], *([one.ref, one.commit[:12], one.subject] for one in hidden)])
-        _say("`git worktree add ../again KEPT` restores one; `git update-ref -d KEPT` forgets it")
+        say("`git worktree add ../again KEPT` restores one; `git update-ref -d KEPT` forgets it")
     return 0
 
 
@@ -102,10 +100,10 @@ def show_worktree(name: str, *, as_json: bool) -> int:
         print_json(view_record(seen))
         return 0
     for line in _described(seen, owner_of(entry, houses)):
-        _say(line)
+        say(line)
     if seen.lines:
         print_table([[line.path, f"+{line.plus} -{line.minus}"] for line in seen.lines])
-    _say(_changes(found) if found.state.changed else "no changes")
+    say(_changes(found) if found.state.changed else "no changes")
     return 0
 
 
@@ -140,13 +138,13 @@ def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
         print_json(preview_record(found, done.preview) | {"merged": True, "commit": done.commit})
         return 0
     how = "was fast-forwarded to" if done.forward else "has the merge commit"
-    _say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
+    say(f"merged {tree.branch}: {_count(done.preview)}; {done.preview.into} {how} {done.commit[:12]}")
     removes = f"`teamwright worktrees clean {tree.name}` removes it with its branch"
     if member := houses.members.get(tree.path):
-        _say(f"the worktree is kept for {member.address}: {_way_out(member, houses)}; then {removes}")
+        say(f"the worktree is kept for {member.address}: {_way_out(member, houses)}; then {removes}")
     else:
         still = "while it is in use; afterwards" if found.use == "in_use" else "until"
-        _say(f"the worktree is kept {still} {removes}")
+        say(f"the worktree is kept {still} {removes}")
     return 0
 
 
@@ -167,16 +165,16 @@ def _show_preview(found: FoundTree, seen: Preview, *, as_json: bool) -> int:
         return 0 if seen.passes else 1
     into = seen.into or "the commit here"
     if not seen.commits:
-        _say(f"nothing to merge: {into} has everything that {found.worktree.branch} has")
+        say(f"nothing to merge: {into} has everything that {found.worktree.branch} has")
     else:
         verdict = "would conflict in" if seen.conflicts else "would merge into"
-        _say(f"{found.worktree.branch} {verdict} {into}: {_count(seen)}")
+        say(f"{found.worktree.branch} {verdict} {into}: {_count(seen)}")
     for path in seen.conflicts:
-        _say(f"conflict  {path}")
+        say(f"conflict  {path}")
     for path in seen.touched:
-        _say(f"changes   {path}")
+        say(f"changes   {path}")
     for words in seen.blocked:
-        _say(f"first     {words}")
+        say(f"first     {words}")
     return 0 if seen.passes else 1
 
 
@@ -195,12 +193,12 @@ def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
         ref = _remove(entry.worktree)
         done.append({"name": entry.worktree.name, "path": str(entry.worktree.path), "kept_ref": ref})
         if not as_json:
-            _say(f"removed {entry.worktree.path}" + (f"; its state is kept as {ref}" if ref else ""))
+            say(f"removed {entry.worktree.path}" + (f"; its state is kept as {ref}" if ref else ""))
     if as_json:
         print_json(done)
     elif not chosen:
         ways = "".join(f"; {way}" for way in _ways_out(houses.members.values(), houses))
-        _say("nothing to clean up" + (f": teammates keep their worktrees until they shut down{ways}" if ways else ""))
+        say("nothing to clean up" + (f": teammates keep their worktrees until they shut down{ways}" if ways else ""))
     return 0
 
 
@@ -241,10 +239,6 @@ def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:
         return anyio.run(work, *args)
     except ToolError as error:
         raise UsageError(str(error)) from None
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(visible(line) + "\n")
 
 
 def _changes(entry: FoundTree) -> str:

@@ -14,8 +14,6 @@ from teamwright.library.jsonfile import read_json
 from teamwright.library.trust.snapshot import agree_to_own
 from teamwright.osfiles.private import write_file
 
-Kept = Literal["session", "localSettings", "projectSettings", "userSettings"]
-
 
 class RuleValue(Struct):
     toolName: str

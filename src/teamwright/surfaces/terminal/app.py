@@ -364,11 +364,10 @@ class TerminalApp(App[Leave]):
 
     # --- what commands ask for
 
-    def use_theme(self, name: str, *, keep: bool = True) -> None:
+    def use_theme(self, name: str) -> None:
         self.theme = f"tw-{name}"
         self.conversation.use(themes.PALETTES[name])
-        if keep:
-            self.run_worker(to_thread.run_sync(themes.keep, self.home.root, name), name="theme")
+        self.run_worker(to_thread.run_sync(themes.keep, self.home.root, name), name="theme")
 
     def go_on_with(self, origin: Origin) -> None:
         self.exit(Leave(origin))

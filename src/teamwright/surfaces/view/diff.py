@@ -1,8 +1,6 @@
 """Shows a call in full for approval: the command or diff and all other arguments; nothing is cut."""
 
 import difflib
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,6 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.content.patch import Hunk
+from teamwright.core.errors import SettingsError
+from teamwright.osfiles.reading import read_whole
 from teamwright.runtime.tool_traits import ToolTraits
 from teamwright.surfaces.view.code import highlight, marks_between
 from teamwright.tools.bounds import counted, visible
@@ -151,18 +151,10 @@ def read_before(tool: str, args: Mapping[str, Any]) -> str | None:
     if not replaces_file(traits) or not isinstance(path, str) or not path.startswith("/"):
         return None
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
+        data = read_whole(path, MOST_BEFORE)
+    except SettingsError:
         return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BEFORE:
-            return None
-        return os.read(handle, MOST_BEFORE).decode(errors="replace")
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    return None if data is None else data.decode(errors="replace")
 
 
 def _rest(args: Mapping[str, Any], shown: set[str]) -> list[DiffRow]:

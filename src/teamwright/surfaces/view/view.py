@@ -99,10 +99,6 @@ class SessionFold:
         self._unpriced: set[AgentId] = set()
         self._color = color
 
-    @property
-    def talks(self) -> dict[AgentId, Talk]:
-        return {id: fold.talk for id, fold in self.folds.items()}
-
     def talk(self, agent: AgentId) -> Talk:
         return self._fold(agent).talk
 

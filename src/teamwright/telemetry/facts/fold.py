@@ -22,7 +22,7 @@ from teamwright.core.data.event import (
     TurnEnded,
     is_durable,
 )
-from teamwright.core.data.message import Delta, PromptRead, Retrying, Text, Usage
+from teamwright.core.data.message import Delta, PromptRead, Retrying, Usage, words_of
 from teamwright.core.ids import AgentId, CallId, JobId
 from teamwright.telemetry.facts.ids import Spot, span_id, trace_id
 from teamwright.telemetry.facts.letters import call_of, trigger_of
@@ -302,7 +302,7 @@ class Fold:
                 consent=event.consent if event is not None else None,
                 args=_args(call, event),
                 data=event.data if event is not None else None,
-                text=_text(event) if event is not None else "",
+                text=words_of(event.content) if event is not None else "",
             )
         )
 
@@ -320,11 +320,7 @@ class Fold:
 def _failure(call: OpenCall, event: ToolEnded) -> str:
     if call.denied:
         return "denied"
-    return _LOST.get(_text(event), "tool_error") if event.is_error else ""
-
-
-def _text(event: ToolEnded) -> str:
-    return "\n".join(part.text for part in event.content if isinstance(part, Text))
+    return _LOST.get(words_of(event.content), "tool_error") if event.is_error else ""
 
 
 def _args(call: OpenCall, event: ToolEnded | None) -> Callable[[], Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 """Facts as events (log records)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,11 +102,7 @@ class Events:
         found = common | {"success": str(not tool.error).lower(), "duration_ms": tool.end - tool.start}
         found = n.attributes(found | {"error": tool.error})
         if self._content.details:
-            found["tool_parameters"] = self._content.shown(_json(tool.args()))
+            found["tool_parameters"] = self._content.shown(msgspec.json.encode(tool.args()).decode())
         if self._content.results and tool.text:
             found["tool_result"] = self._content.shown(tool.text)
         yield "tool_result", found
-
-
-def _json(args: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(args).decode()

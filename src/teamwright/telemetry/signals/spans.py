@@ -1,6 +1,6 @@
 """Facts as spans."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -118,7 +118,7 @@ def _tool(tool: ToolUse, content: Content) -> Span:
     found[n.SERVER] = server_of(tool.name)
     attributes = n.attributes(found)
     if content.details:
-        attributes[n.ARGUMENTS] = content.shown(_json(tool.args()))
+        attributes[n.ARGUMENTS] = content.shown(msgspec.json.encode(tool.args()).decode())
     if content.results and tool.text:
         attributes[n.RESULT] = content.shown(tool.text)
     return Span(
@@ -151,7 +151,3 @@ def _wait(tool: ToolUse) -> Span:
 def server_of(tool: str) -> str | None:
     """The MCP server that has a tool."""
     return tool.split("__")[1] if tool.startswith("mcp__") and tool.count("__") > 1 else None
-
-
-def _json(args: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(args).decode()

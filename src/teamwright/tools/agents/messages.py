@@ -11,6 +11,7 @@ from teamwright.core.data.message import ToolCall
 from teamwright.core.data.team import Member, RequestId
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.core.jsontext import as_object
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.runtime.agents.outcomes import Books, Outcomes, lost
 from teamwright.runtime.concurrency.unbroken import unbroken
@@ -81,7 +82,7 @@ async def _outcome(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
 
 async def _answered(books: Books, agent: AgentId, body: Any) -> RequestId | None:
     """The request that this message answers, if that answer is stored."""
-    answer = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    answer = as_object(body)
     id = answer.get("request_id") or answer.get("requestId")
     request = await books.requests.by_id(RequestId(id)) if isinstance(id, str) else None
     if request is None or request.answerer != agent or request.answer is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from teamwright.core.data.content.picture import MOST_DATA, BadPicture, examine
 from teamwright.core.data.message import Content, Image, Text
 from teamwright.core.errors import ToolError
+from teamwright.core.jsontext import as_list, as_object
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.files.page import MOST, PageView
 
@@ -135,8 +136,7 @@ def show_notebook(cells: list[dict[str, Any]], path: Path, first: int, count: in
 def _show_cell(number: int, cell: dict[str, Any]) -> str:
     name = f"cell {number} · {cell.get('cell_type')} · id {cell_id(cell, number - 1)}"
     lines = [visible(f"--- {name} ---\n{joined(cell.get('source'))}")]
-    outputs: Any = cell.get("outputs")
-    for output in cast("list[Any]", outputs) if isinstance(outputs, list) else []:
+    for output in as_list(cell.get("outputs")):
         if isinstance(output, dict):
             words = _show_output(cast("dict[str, Any]", output))
             lines.append(f"--- output of cell {number} ---\n{bounded(visible(words), most=_MOST_OUTPUT)}")
@@ -159,7 +159,6 @@ def joined(source: object) -> str:
 def _show_output(output: dict[str, Any]) -> str:
     if output.get("output_type") == "error":
         return f"{output.get('ename')}: {output.get('evalue')}\n{joined(output.get('traceback'))}"
-    found = output.get("data")
-    data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    data = as_object(output.get("data"))
     others = "".join(f"\n[{kind} is not shown]" for kind in data if kind not in ("text/plain", "text/html"))
     return joined(output.get("text")) + joined(data.get("text/plain")) + others

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from teamwright.core.text import plural
 from teamwright.tools.bounds import visible
 
 LINES = 250  # lines or files, unless the model asks for another number
@@ -165,8 +166,8 @@ class Hits:
             past = self._passed and not self.hits
             return f"[There are only {self._passed:,} lines or files: use a smaller offset.]" if past else ""
         over = "over " if self.left_out >= MOST_COUNTED else ""
-        files = f" in {_count(self.left_files, 'file')}" if self.shape == "content" and not self.only else ""
-        what = _count(self.left_out, "more line" if self.shape == "content" else "more file")
+        files = f" in {plural(self.left_files, 'file')}" if self.shape == "content" and not self.only else ""
+        what = plural(self.left_out, "more line" if self.shape == "content" else "more file")
         return f"[{over}{what}{files}; see them with offset={self.offset + len(self.hits)}, or narrow the search]"
 
     def data(self) -> dict[str, Any]:
@@ -185,7 +186,3 @@ def _part(path: str, hits: Sequence[Hit], *, alone: bool) -> list[str]:
     for n, hit in enumerate(hits):
         lines += ["--", hit.text] if n and hit.gap else [hit.text]
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,10 +1,9 @@
 """Words for a model about the sandbox in which its commands run."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct, structs
 
 from teamwright.core.data.message import ToolSpec
+from teamwright.core.text import few
 from teamwright.runtime.permissions.call_facts import LEAVES
 
 MOST_HOSTS = 12
@@ -51,9 +50,4 @@ class SandboxWords(Struct, frozen=True):
         if not self.hosts:
             return f"a host only after a person's yes, {by}" if self.asks else "no host"
         others = "another host needs a person's yes" if self.asks else "no other host"
-        return f"{_some(self.hosts)}, {by}; {others}"
-
-
-def _some(hosts: Sequence[str]) -> str:
-    more = len(hosts) - MOST_HOSTS
-    return ", ".join(hosts[:MOST_HOSTS]) + (f" and {more} more" if more > 0 else "")
+        return f"{few(self.hosts, MOST_HOSTS)}, {by}; {others}"

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teamwright.core.data.extensions.hook import GATES, NOTHING, SPEAKING, Fired, HookDecision, HookEvent
+from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 
 BLOCKS = 2  # the exit status
@@ -59,7 +60,7 @@ def read_verdict(event: HookEvent, text: str, who: str) -> Fired:
         value: Any = msgspec.json.decode(text[start : end + 1].encode(errors="surrogatepass")) if start >= 0 else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = None
-    verdict = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    verdict = as_object(value)
     ok, reason = verdict.get("ok"), verdict.get("reason")
     if not isinstance(ok, bool):
         return unanswered(event, who, "the model did not say whether it is ok")

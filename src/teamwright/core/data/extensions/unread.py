@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from teamwright.core.text import plural, shown
+from teamwright.core.text import few, plural, shown
 
 UnreadKind = Literal["agent file", "skill", "command", "setting", "hook event", "hook type", "plugin"]
 _WITH_FIELDS = frozenset({"agent file", "skill", "command"})  # files of which one field is not used
@@ -39,20 +39,6 @@ def in_one_line(unread: Sequence[Unread]) -> str:
     return f"not used here: {'; '.join(told)}. `teamwright doctor` lists them."
 
 
-def grouped(unread: Sequence[Unread]) -> list[str]:
-    """A row for each kind of thing, with all its names and what to do instead."""
-    rows = [*_fields(unread), *(f"{row.kind} {_named(row.name)}{_reason(row)}" for row in _others(unread))]
-    return list(dict.fromkeys(rows))
-
-
-def _reason(row: Unread) -> str:
-    return f": {row.why}" if row.why else ""
-
-
-def _others(unread: Iterable[Unread]) -> list[Unread]:
-    return [one for one in unread if one.kind not in _WITH_FIELDS]
-
-
 def _fields(unread: Iterable[Unread]) -> list[str]:
     files: dict[tuple[str, str], set[str]] = {}
     for one in unread:
@@ -63,14 +49,13 @@ def _fields(unread: Iterable[Unread]) -> list[str]:
 
 def _names(unread: Iterable[Unread]) -> list[str]:
     names: dict[str, dict[str, None]] = {}
-    for one in _others(unread):
-        names.setdefault(one.kind, {})[one.name] = None
-    return [f"{kind if len(found) == 1 else f'{kind}s'} {_few(list(found))}" for kind, found in names.items()]
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(map(_named, names[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    for one in unread:
+        if one.kind not in _WITH_FIELDS:
+            names.setdefault(one.kind, {})[one.name] = None
+    return [
+        f"{kind if len(found) == 1 else f'{kind}s'} {few([_named(name) for name in found], _MOST_NAMED)}"
+        for kind, found in names.items()
+    ]
 
 
 def _named(name: str) -> str:

@@ -48,18 +48,6 @@ async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scr
     return Journey(project, place.head, directory, (parcel,), left)
 
 
-async def project_of(cwd: Path) -> str:
-    """A name for the repository around a directory, the same in every clone; empty outside of one, and before its
-    first commit."""
-    if not top_of(str(cwd)):
-        return ""
-    try:
-        place = await locate(cwd)
-        return await _project(theirs(place.here), place.head)
-    except ToolError:
-        return ""
-
-
 async def author_of(cwd: Path) -> Author:
     """Whose name commits carry here. Git itself would guess where nobody said it; we do not."""
     repo, none = theirs(cwd), Author()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git.worktrees.record import PLACE, private_at
 
 MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
@@ -95,9 +95,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def in_words(ignored: Collection[str]) -> str:
-    names = ", ".join(shown(path, 80) for path in list(ignored)[:5])
-    rest = f" and {len(ignored) - 5} more" if len(ignored) > 5 else ""
-    return f"made here and ignored by git: {names}{rest}"
+    return f"made here and ignored by git: {few([shown(path, 80) for path in ignored], 5)}"
 
 
 def to_be_kept(tree: Path, ignored: Iterable[str]) -> list[str]:

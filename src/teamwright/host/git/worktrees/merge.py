@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
-from teamwright.core.text import shown
+from teamwright.core.text import few, shown
 from teamwright.host.git.guard import refuse_to_run
 from teamwright.host.git.run import Ran, commit_of, count_commits, git, git_text, locate
 from teamwright.host.git.worktrees.listing import branch_here
@@ -202,5 +202,4 @@ def _is_no_folder(path: Path) -> bool:
 
 
 def _named(paths: Collection[str]) -> str:
-    names = [shown(path, 100) for path in list(paths)[:_SHOWN]]
-    return ", ".join(names) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+    return few([shown(path, 100) for path in paths], _SHOWN)

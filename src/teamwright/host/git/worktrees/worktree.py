@@ -168,7 +168,7 @@ async def release(tree: Worktree) -> None:
             await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
 
 
-async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
+async def remove(tree: Worktree) -> str | None:
     """Remove it with its branch, because somebody said so. Gives the hidden ref under which its state is kept."""
     private = private_of(tree)
     holder = holder_of(private) if private else None
@@ -182,7 +182,7 @@ async def remove(tree: Worktree, *, keep_ref: bool = True) -> str | None:
         raise ToolError(
             f"{shown(str(tree.path))} is not tied to the repository, so git cannot keep it. Remove it by hand."
         )
-    ref = await _hide_state(tree, private if tied else None) if keep_ref else None
+    ref = await _hide_state(tree, private if tied else None)
     crashpoint("worktree.hidden")
     async with alone(tree.common) as held:
         if private:

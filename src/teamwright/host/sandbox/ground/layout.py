@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from teamwright.core.sandbox.policy import MOST_NESTED, Name, Repository
 from teamwright.host.git.config_file import UnreadableError, read_config
+from teamwright.host.git.places import text_of
 from teamwright.host.sandbox.ground.expand import is_inside, name_in, name_of
 from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
@@ -131,12 +132,12 @@ def _whole(git: str) -> Repository:
 
 def _linked(mark: str, tree: str, home: str, roots: tuple[str, ...]) -> Repository | None:
     """What a `.git` file leads to, if that points back: a file alone could name any directory."""
-    told = _text(mark)
+    told = text_of(mark, follow=False)
     if not told.startswith("gitdir: "):
         return None
     own = os.path.realpath(os.path.join(tree, told[8:]))
-    common = os.path.realpath(os.path.join(own, _text(os.path.join(own, "commondir")) or "."))
-    back = _text(os.path.join(own, "gitdir"))
+    common = os.path.realpath(os.path.join(own, text_of(os.path.join(own, "commondir"), follow=False) or "."))
+    back = text_of(os.path.join(own, "gitdir"), follow=False)
     if os.path.dirname(own) != os.path.join(common, "worktrees") or not back:
         return None
     if os.path.realpath(os.path.dirname(os.path.join(own, back))) != tree or not os.path.isdir(f"{common}/objects"):
@@ -148,24 +149,8 @@ def _linked(mark: str, tree: str, home: str, roots: tuple[str, ...]) -> Reposito
 
 def git_directory_of(tree: str) -> str:
     """Where the `.git` file of a linked worktree leads; empty if it is none."""
-    told = _text(os.path.join(tree, ".git"))
+    told = text_of(os.path.join(tree, ".git"), follow=False)
     return os.path.realpath(os.path.join(tree, told[8:])) if told.startswith("gitdir: ") else ""
-
-
-def _text(path: str) -> str:
-    """What a small file says; empty where there is none to read."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return ""
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return ""
-        return os.fsdecode(os.read(handle, 8192)).rstrip("\r\n")
-    except OSError:
-        return ""
-    finally:
-        os.close(handle)
 
 
 # --- what the configuration names: its hooks, and files that it includes

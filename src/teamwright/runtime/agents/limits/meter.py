@@ -1,7 +1,6 @@
 """Meters what agents use against their limits, and keeps the ledger that survives the process."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -10,16 +9,10 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.policies.budget import Limits, Reached, Spent, reached, words
 from teamwright.core.policies.compaction import size
 from teamwright.core.ports import Model, OnDelta
+from teamwright.store.tables.state import StateStore
 
 Price = Callable[[str, Usage], float | None]  # model, usage -> US dollars, None if unknown
 Clock = Callable[[], float]  # monotonic seconds
-
-
-class Ledger(Protocol):
-    async def open_call(self, session: SessionId, agent: AgentId, model: str, estimated_input: int) -> int: ...
-    def settle_soon(
-        self, row: int, usage: Usage, usd: float | None, ms: int, outcome: Literal["ok", "failed"]
-    ) -> None: ...
 
 
 class AgentMeter(Struct, eq=False):
@@ -112,7 +105,7 @@ class MeteredModel(Struct, eq=False, kw_only=True):
     """A model whose every call has a row in the ledger before it leaves, settled after it."""
 
     model: Model
-    ledger: Ledger
+    ledger: StateStore
     meter: AgentMeter
     session: SessionId
     agent: AgentId

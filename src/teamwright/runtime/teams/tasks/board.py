@@ -48,10 +48,8 @@ class TaskBoard:
         done = await unbroken(self.table.create(list, draft, by, call, id=id, owner=owner))
         return await self._follow(list, by, done)
 
-    async def update(
-        self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None, *, list: str | None = None
-    ) -> Done | Refusal:
-        list, by = list or self.scope.list_of(agent), self.scope.actor(agent)
+    async def update(self, agent: AgentId, id: TaskId, ask: Change, call: CallId | None = None) -> Done | Refusal:
+        list, by = self.scope.list_of(agent), self.scope.actor(agent)
         if ask.status == "completed" and self.scope.guarded:
             task = await self.table.get(list, id)
             if task and task.status != "completed" and (words := await self.scope.completing(task, by)):

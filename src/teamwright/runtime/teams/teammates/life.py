@@ -17,7 +17,6 @@ from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters that an idle notice repeats
 KNOWN_WORDS = 400  # and of a turn in which it wrote to the lead
-CLAIM_SENDER = "task-list"
 Reason = Literal["available", "interrupted", "failed"]
 
 

@@ -20,7 +20,6 @@ from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import ToolContext
 from teamwright.host.process.identity import gone, start_of
 from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.agents.inbox import LetterStore
 from teamwright.runtime.agents.sub_agents import narrowest
 from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.teams.deps import TeammatePlaces
@@ -30,6 +29,7 @@ from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.teammates.teammate import Teammate, free_tasks
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Process
+from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import call_key
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Teammates:
         self,
         deps: TeammateDeps,
         factory: TeammateFactory,
-        letters: LetterStore,
+        letters: StateStore,
         places: TeammatePlaces | None,
         *,
         env: Mapping[str, str],

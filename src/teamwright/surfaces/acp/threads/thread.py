@@ -42,12 +42,12 @@ class Thread:
     def __init__(
         self, port: SessionPort, host: SessionHost, wire: Wire, client: Client, group: TaskGroup, prompts: Prompts
     ) -> None:
-        self.port, self.host, self._wire, self.client, self._group = port, host, wire, client, group
+        self.port, self.host, self._group = port, host, group
         may_bypass = not port.elsewhere and (host.options.may_bypass or host.options.mode == "bypassPermissions")
         self.config = Config(port, may_bypass=may_bypass, effort=host.options.effort)
         self.prompts = prompts
         self.hearing = Hearing(port, wire, client, self.config, prompts)
-        self.consent = self.hearing.consent = EditorConsent(port.id, port, wire, group, host.options)
+        self.hearing.consent = EditorConsent(port.id, port, wire, group, host.options)
         self.ready = anyio.Event()
         self.replaced = False
         self.successor: Thread | None = None

@@ -1,13 +1,13 @@
 """How a call looks in an editor: its kind, title, places, and what it shows."""
 
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import Content, Image
+from teamwright.core.errors import SettingsError
+from teamwright.osfiles.reading import read_whole
 from teamwright.surfaces.view import text as words
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.catalog import traits_of
@@ -134,15 +134,7 @@ def _applied(text: str, patch: Sequence[Hunk], *, back: bool = False) -> str | N
 def read_small(path: str) -> str | None:
     """A text file that a diff can show whole; None if it is none. Blocks."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
+        data = read_whole(path, MOST_FILE)
+        return None if data is None else data.decode()
+    except (SettingsError, UnicodeDecodeError):
         return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_FILE:
-            return None
-        return os.read(handle, MOST_FILE + 1).decode()
-    except (OSError, UnicodeDecodeError):
-        return None
-    finally:
-        os.close(handle)

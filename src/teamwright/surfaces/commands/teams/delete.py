@@ -1,7 +1,6 @@
 """`teamwright teams delete`: removes a team that nobody leads any more, and tells what becomes of its worktrees."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
-from teamwright.surfaces.commands.tables import print_json
+from teamwright.surfaces.commands.tables import print_json, say
 from teamwright.tools.bounds import visible
 
 _PATIENCE = 60.0  # seconds for an engine
@@ -40,9 +39,9 @@ def delete_team(name: str, engine: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json({"team": team, "members": [member.name for member in members], "worktrees": trees})
         return 0
-    _say(f"deleted {team} ({plural(len(members), 'teammate')}), its inboxes and its tasks")
+    say(f"deleted {team} ({plural(len(members), 'teammate')}), its inboxes and its tasks")
     for tree in trees:
-        _say(f"worktree {tree['name']} of {tree['agent']}: {tree['note']}")
+        say(f"worktree {tree['name']} of {tree['agent']}: {tree['note']}")
     return 0
 
 
@@ -106,7 +105,3 @@ async def _close(path: Path) -> tuple[str, bool]:
     if found.use == "merged":
         return "kept; its work is merged: `teamwright worktrees clean` removes it", False
     return f"kept, because it holds work: `teamwright worktrees merge {path.name}` merges it", False
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(visible(line) + "\n")

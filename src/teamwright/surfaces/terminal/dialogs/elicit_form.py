@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from teamwright.core.data.extensions.server import ELICITATION
+from teamwright.core.jsontext import as_list, as_object
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.surfaces.terminal.dialogs.base import UNREAD
 from teamwright.surfaces.terminal.dialogs.docked import DockBox, DockedScreen
@@ -44,11 +45,10 @@ def fields_of(question: Question) -> list[FormField] | None:
     """None if it is no question of a server. A field of an unknown kind is asked for as text."""
     if question.tool != ELICITATION:
         return None
-    schema = _mapping(question.args.get("schema"))
-    required = schema.get("required")
-    wanted = cast("list[Any]", required) if isinstance(required, list) else []
-    properties = list(_mapping(schema.get("properties")).items())[:MOST_FIELDS]
-    return [_field(str(name), _mapping(part), required=name in wanted) for name, part in properties]
+    schema = as_object(question.args.get("schema"))
+    wanted = as_list(schema.get("required"))
+    properties = list(as_object(schema.get("properties")).items())[:MOST_FIELDS]
+    return [_field(str(name), as_object(part), required=name in wanted) for name, part in properties]
 
 
 def _field(name: str, part: Mapping[str, Any], *, required: bool) -> FormField:
@@ -65,10 +65,6 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> FormField:
         return FormField(name, title, "choice", (True, False), ("yes", "no"), required, part.get("default"))
     known: Literal["number", "integer", "text"] = kind if kind in ("number", "integer") else "text"
     return FormField(name, title, known, required=required, default=part.get("default"))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 class ElicitScreen(DockedScreen):

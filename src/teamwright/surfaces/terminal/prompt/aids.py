@@ -17,7 +17,6 @@ from teamwright.surfaces.terminal.prompt import editor, vim
 from teamwright.surfaces.terminal.widgets.prompt_input import Aid, PromptInput
 from teamwright.surfaces.view.shapes import NoteKind
 
-Tell = Callable[[str, NoteKind], None]
 MOST_PICTURES = 50  # pasted ones that are kept
 
 

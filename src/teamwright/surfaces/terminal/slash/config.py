@@ -16,8 +16,7 @@ from teamwright.core.data.op import SetEffort, SetModel
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import home_from
 from teamwright.store.settings.load import describe
-from teamwright.store.settings.saved_sandbox import save_sandbox
-from teamwright.store.settings.saved_values import check_value, kind_of, save_values
+from teamwright.store.settings.saved_values import check_value, kind_of, save_sandbox, save_values
 from teamwright.store.settings.schema import StatusCommand
 from teamwright.surfaces.terminal.dialogs.value_entry import ValueEntry
 from teamwright.surfaces.terminal.dialogs.value_picker import Row, ValuePicker

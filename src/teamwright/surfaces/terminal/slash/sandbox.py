@@ -6,7 +6,7 @@ from anyio import to_thread
 
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import home_from
-from teamwright.store.settings.saved_sandbox import save_sandbox
+from teamwright.store.settings.saved_values import save_sandbox
 from teamwright.surfaces.terminal.slash.command import CommandContext
 from teamwright.surfaces.terminal.slash.pages import settings_page
 

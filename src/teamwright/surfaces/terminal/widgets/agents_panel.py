@@ -162,7 +162,6 @@ class AgentsPanel(Vertical):
         """`here` is the agent whose conversation is open now."""
         super().__init__(id=id)
         self._view, self._here, self._budget = view, here, budget
-        self._drawn = (-1, 0)
 
     def compose(self) -> ComposeResult:
         yield RowList()

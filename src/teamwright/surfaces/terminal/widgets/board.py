@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 
 from teamwright.core.data.tasks import Task, listed
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
-from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
-from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.rows import Piece, row
 from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.text import one_line, safe
@@ -70,39 +67,12 @@ def detail_rows(task: Task) -> list[DiffRow]:
     return [DiffRow("strong", f"#{task.id} {safe(task.subject)}"), *(DiffRow("dim", fact) for fact in facts), *text]
 
 
-class TaskPanel(UnfoldingList):
+class TaskPanel(UnfoldingList[Task]):
     """Enter shows the whole task."""
 
-    DEFAULT_CSS = """
-    TaskPanel > .board--head, TaskPanel > .board--keys { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._tasks: dict[str, Task] = {}
-        self._colors: Mapping[str, str] = {}
-
-    def compose(self) -> ComposeResult:
-        yield Static("no tasks", classes="board--head", markup=False)
-        yield RowList()
-        yield Sheet()
-        yield Static("Enter shows the whole task", classes="board--keys", markup=False)
+    def __init__(self, *, id: str) -> None:
+        super().__init__(task_row, detail_rows, id=id, keys="Enter shows the whole task", head="no tasks")
 
     def show(self, tasks: Sequence[Task], colors: Mapping[str, str]) -> None:
         """`colors` of owners, by name."""
-        self._tasks, self._colors = {str(task.id): task for task in in_order(tasks)}, colors
-        self.query_one(".board--head", Static).update(Content(summary_of(tasks)))
-        self._draw()
-
-    def _draw(self) -> None:
-        palette = palette_of(self)
-
-        def rows(width: int) -> list[tuple[str, Content]]:
-            return [(id, task_row(task, width, palette, self._colors)) for id, task in self._tasks.items()]
-
-        self.query_one(RowList).show(rows)
-        self.fill()
-
-    def details(self, key: str) -> list[DiffRow] | None:
-        task = self._tasks.get(key)
-        return None if task is None else detail_rows(task)
+        self.put({str(task.id): task for task in in_order(tasks)}, colors, summary_of(tasks))

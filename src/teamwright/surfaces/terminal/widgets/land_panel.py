@@ -3,15 +3,12 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 
 from teamwright.core.data.landing import LandEntry, task_words
 from teamwright.surfaces.reports.landing import STATES, seconds_of
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
-from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
-from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.rows import Piece, row
 from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.text import one_line, safe
@@ -61,39 +58,13 @@ def detail_rows(entry: LandEntry) -> list[DiffRow]:
     return [DiffRow("strong", safe(draft.branch)), *(DiffRow("dim", fact) for fact in facts), *reason]
 
 
-class LandPanel(UnfoldingList):
+class LandPanel(UnfoldingList[LandEntry]):
     """Enter shows all that is known of a branch."""
 
-    DEFAULT_CSS = """
-    LandPanel > .land--head, LandPanel > .land--keys { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._entries: dict[str, LandEntry] = {}
-        self._colors: Mapping[str, str] = {}
-
-    def compose(self) -> ComposeResult:
-        yield Static(summary_of(()), classes="land--head", markup=False)
-        yield RowList()
-        yield Sheet()
-        yield Static("Enter shows more · `teamwright land` lands what waits", classes="land--keys", markup=False)
+    def __init__(self, *, id: str) -> None:
+        keys = "Enter shows more · `teamwright land` lands what waits"
+        super().__init__(entry_row, detail_rows, id=id, keys=keys, head=summary_of(()))
 
     def show(self, entries: Sequence[LandEntry], colors: Mapping[str, str]) -> None:
         """`colors` of owners, by name."""
-        self._entries, self._colors = {str(entry.id): entry for entry in in_order(entries)}, colors
-        self.query_one(".land--head", Static).update(Content(summary_of(entries)))
-        self._draw()
-
-    def _draw(self) -> None:
-        palette = palette_of(self)
-
-        def rows(width: int) -> list[tuple[str, Content]]:
-            return [(id, entry_row(entry, width, palette, self._colors)) for id, entry in self._entries.items()]
-
-        self.query_one(RowList).show(rows)
-        self.fill()
-
-    def details(self, key: str) -> list[DiffRow] | None:
-        entry = self._entries.get(key)
-        return None if entry is None else detail_rows(entry)
+        self.put({str(entry.id): entry for entry in in_order(entries)}, colors, summary_of(entries))

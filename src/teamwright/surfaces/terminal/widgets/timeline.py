@@ -5,15 +5,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
-from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 
 from teamwright.core.data.team import split_address
 from teamwright.store.tables.mail import MailEntry
 from teamwright.surfaces.terminal.render.themes import Palette, agent_style
-from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
-from teamwright.surfaces.terminal.widgets.sheet import Sheet
+from teamwright.surfaces.terminal.widgets.rows import Piece, row
 from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.shapes import TeamEvent
@@ -117,38 +114,12 @@ def detail_rows(item: Happening) -> list[DiffRow]:
     return [*facts, *(DiffRow("plain", line) for line in safe(item.whole or item.text).split("\n"))]
 
 
-class MailTimeline(UnfoldingList):
+class MailTimeline(UnfoldingList[Happening]):
     """Newest at the bottom; Enter shows the whole message."""
 
-    DEFAULT_CSS = """
-    MailTimeline > .mail--keys { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._items: dict[str, Happening] = {}
-        self._colors: Mapping[str, str] = {}
-
-    def compose(self) -> ComposeResult:
-        yield RowList()
-        yield Sheet()
-        yield Static("Enter shows the whole message", classes="mail--keys", markup=False)
+    def __init__(self, *, id: str) -> None:
+        keys, nothing = "Enter shows the whole message", "no messages yet"
+        super().__init__(happening_row, detail_rows, id=id, keys=keys, nothing=nothing, follow="end")
 
     def show(self, mail: Iterable[MailEntry], events: Iterable[TeamEvent], colors: Mapping[str, str]) -> None:
-        self._items, self._colors = {item.key: item for item in happenings(mail, events)}, colors
-        self._draw()
-
-    def _draw(self) -> None:
-        listing, palette = self.query_one(RowList), palette_of(self)
-
-        def build(width: int) -> list[tuple[str, Content]]:
-            items = self._items.items()
-            rows = [(key, happening_row(item, width, palette, self._colors)) for key, item in items]
-            return rows or [("none", Content.assemble(("no messages yet", palette.dim)))]
-
-        listing.show(build, follow="end")
-        self.fill()
-
-    def details(self, key: str) -> list[DiffRow] | None:
-        item = self._items.get(key)
-        return None if item is None else detail_rows(item)
+        self.put({item.key: item for item in happenings(mail, events)}, colors)

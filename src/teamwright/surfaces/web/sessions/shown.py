@@ -8,6 +8,7 @@ from anyio import to_thread
 
 from teamwright.core.data.extensions.server import ELICITATION
 from teamwright.core.data.tasks import Task
+from teamwright.core.jsontext import as_object
 from teamwright.core.permissions.consent import Question
 from teamwright.store.files.paths import SessionEntry
 from teamwright.surfaces.view.diff import DiffRow, count_lines, read_before, rows_of
@@ -177,13 +178,9 @@ def _parts(question: Question) -> list[Json] | None:
 
 def _fields(question: Question) -> list[Json]:
     """The fields of a server's form; those of a kind that we do not know are asked for as text."""
-    schema = _mapping(question.args.get("schema"))
-    fields = list(_mapping(schema.get("properties")).items())[:MOST_FIELDS]
-    return [_field(name, _mapping(spec), schema.get("required")) for name, spec in fields]
-
-
-def _mapping(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
+    schema = as_object(question.args.get("schema"))
+    fields = list(as_object(schema.get("properties")).items())[:MOST_FIELDS]
+    return [_field(name, as_object(spec), schema.get("required")) for name, spec in fields]
 
 
 def _field(name: str, spec: Json, required: Any) -> Json:

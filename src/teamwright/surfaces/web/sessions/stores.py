@@ -23,7 +23,6 @@ from teamwright.surfaces.web.sessions.graph import draw
 from teamwright.tools.bounds import visible
 
 MOST_POINTS = 200  # of a series
-PAGE = 200  # messages
 MOST_LANDED = 50  # branches that are decided
 
 Json = dict[str, Any]
