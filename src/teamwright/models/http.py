@@ -49,6 +49,7 @@ MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
 _SHORTEST = 4  # characters of a password: a shorter one stands in ordinary words too
 PINGED = 10  # times the limit for silence: how long events that say nothing keep an answer alive
+EARLY = 0.01  # of the limit for silence: how much too early it may be found
 LINGER = (
     0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
 )
@@ -83,12 +84,17 @@ class _Silence:
 
     def broken(self) -> None:
         self._last = anyio.current_time()
-        self.scope.deadline = self._last + self.seconds
+        self._wait_until(self._last + self.seconds)
 
     def pinged(self) -> None:
         """An event that says only that the server is alive, as some do while a model thinks."""
         now = anyio.current_time()
-        self.scope.deadline = min(now + self.seconds, self._last + PINGED * self.seconds)
+        self._wait_until(min(now + self.seconds, self._last + PINGED * self.seconds))
+
+    def _wait_until(self, moment: float) -> None:
+        """To set a timer costs more than to read a chunk, and chunks come by the hundred a second."""
+        if abs(moment - self.scope.deadline) > self.seconds * EARLY:
+            self.scope.deadline = moment
 
 
 class _Body(aiohttp.Payload):
@@ -217,9 +223,7 @@ class HttpClient:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, connect=CONNECT, sock_connect=CONNECT, sock_read=self._silence
-                ),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT, sock_connect=CONNECT),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self._agent, "Accept-Encoding": "identity"},
                 trust_env=False,  # it would also send what ~/.netrc holds, and look for it before every request
