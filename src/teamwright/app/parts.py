@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 from teamwright.runtime.agents.outcomes import Books, Outcomes, outcomes_of
 from teamwright.runtime.agents.sub_agents import SpawnDeps
-from teamwright.runtime.jobs.schedule import Schedules, WallClock
-from teamwright.store.tables.schedules import ScheduleTable
 
 if TYPE_CHECKING:
     from teamwright.app.services import Services
+    from teamwright.runtime.jobs.schedule import Schedules
     from teamwright.runtime.worktrees import Worktrees
 
 
@@ -31,8 +30,10 @@ def make_spawn_deps(services: "Services") -> SpawnDeps:
     )
 
 
-def open_schedules(services: "Services") -> Schedules:
+def open_schedules(services: "Services") -> "Schedules":
     from teamwright.host.timezone import local_zone  # noqa: PLC0415
+    from teamwright.runtime.jobs.schedule import Schedules, WallClock  # noqa: PLC0415
+    from teamwright.store.tables.schedules import ScheduleTable  # noqa: PLC0415
 
     options, workspace, supervisor = services.options, services.workspace, services.supervisor
     state, inbox = services.store.state, supervisor.main.inbox
@@ -51,6 +52,8 @@ def open_schedules(services: "Services") -> Schedules:
 
 
 def make_outcomes(services: "Services") -> Outcomes:
+    from teamwright.store.tables.schedules import ScheduleTable  # noqa: PLC0415
+
     state, tables = services.store.state, services.teams.tables
     books = Books(
         session=services.store.session,
