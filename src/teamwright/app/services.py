@@ -362,9 +362,17 @@ class Services:
 
         return open_teamwork(self)
 
+    @lazy
+    def session_board(self) -> "TaskBoard":
+        from teamwright.app.teams.board import open_board  # noqa: PLC0415
+
+        return open_board(self)
+
     @property
     def board(self) -> "TaskBoard":
-        return self.teams.board
+        """That of the teams; where there are none it needs nothing of theirs."""
+        teams = self.open_teams
+        return self.session_board if teams is None else teams.board
 
     @property
     def open_teams(self) -> "Teamwork | None":
