@@ -9,6 +9,7 @@ from teamwright.runtime.agents.sub_agents import SpawnDeps
 if TYPE_CHECKING:
     from teamwright.app.services import Services
     from teamwright.runtime.jobs.schedule import Schedules
+    from teamwright.runtime.jobs.shell_jobs import ShellJobs
     from teamwright.runtime.worktrees import Worktrees
 
 
@@ -64,6 +65,14 @@ def make_outcomes(services: "Services") -> Outcomes:
         schedules=ScheduleTable(state.database),
     )
     return outcomes_of(services.jobs, state.has_letter, books, services.registry.catalog)
+
+
+def open_shell_jobs(services: "Services") -> "ShellJobs":
+    from teamwright.runtime.jobs.shell_jobs import ShellJobs  # noqa: PLC0415
+    from teamwright.tools.bounds import visible  # noqa: PLC0415
+
+    output, silence = services.agents.output, services.workspace.own.silence_seconds
+    return ShellJobs(services.supervisor, output, services.log, clean=visible, silence=silence)
 
 
 def open_worktrees(services: "Services") -> "Worktrees":
