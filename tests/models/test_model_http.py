@@ -75,6 +75,19 @@ async def test_a_server_that_stops_reading_is_silent() -> None:
 
 
 @pytest.mark.anyio
+async def test_the_time_until_the_first_answer_is_used_once() -> None:
+    heard: list[int] = []
+    async with FakeApi([HI]) as api:
+        http = HttpClient({}, meanwhile=lambda: heard.append(len(deltas)))
+        model, deltas = Anthropic(http, Reach(api.url)), list[Delta]()
+        for _ in range(2):
+            await model.reply(Request(MODEL, (), (), ASKED), deltas.append)
+        await http.aclose()
+    assert len(api.asked) == 2 and deltas
+    assert heard == [0]  # once, and before anything was answered
+
+
+@pytest.mark.anyio
 async def test_connections_are_used_again() -> None:
     async with FakeApi([HI]) as api:
         http = HttpClient({})

@@ -1,6 +1,7 @@
 """Models that a session uses: their names, and the providers that serve them."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from teamwright.models.routed import RoutedModel
 GIVEN = "script/given"  # the name of a model that the caller made itself
 RETRIES = 10
 THINKING = "MAX_THINKING_TOKENS"
+_FOR_CALLS = ("teamwright.app.permissions", "teamwright.runtime.agents.spawner")  # what the first ones need
 
 
 class Models(Struct, frozen=True):
@@ -62,6 +64,12 @@ class Models(Struct, frozen=True):
         return self.catalog.resolve(name, named=self.named).window
 
 
+def _expect_calls() -> None:
+    """A first answer that asks for tools finds their gate imported: that takes no longer than the answer does."""
+    for name in _FOR_CALLS:
+        import_module(name)
+
+
 def _routed(
     workspace: Workspace,
     retries: int,
@@ -88,6 +96,7 @@ def _routed(
         betas=betas,
         thinking_display=display,
         key_source=source,
+        meanwhile=_expect_calls,
     )
     routed = RoutedModel(catalog, providers, tuple(named), dict(given), think)
     return Models(routed, None, None, None, catalog, tuple(named))

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from teamwright.runtime.agents.outcomes import Books, Outcomes, outcomes_of
 from teamwright.runtime.agents.sub_agents import SpawnDeps
-from teamwright.runtime.jobs.schedule import Schedules, WallClock
-from teamwright.store.tables.schedules import ScheduleTable
 
 if TYPE_CHECKING:
     from teamwright.app.services import Services
+    from teamwright.runtime.jobs.schedule import Schedules
+    from teamwright.runtime.jobs.shell_jobs import ShellJobs
     from teamwright.runtime.worktrees import Worktrees
 
 
@@ -31,8 +31,10 @@ def make_spawn_deps(services: "Services") -> SpawnDeps:
     )
 
 
-def open_schedules(services: "Services") -> Schedules:
+def open_schedules(services: "Services") -> "Schedules":
     from teamwright.host.timezone import local_zone  # noqa: PLC0415
+    from teamwright.runtime.jobs.schedule import Schedules, WallClock  # noqa: PLC0415
+    from teamwright.store.tables.schedules import ScheduleTable  # noqa: PLC0415
 
     options, workspace, supervisor = services.options, services.workspace, services.supervisor
     state, inbox = services.store.state, supervisor.main.inbox
@@ -51,6 +53,8 @@ def open_schedules(services: "Services") -> Schedules:
 
 
 def make_outcomes(services: "Services") -> Outcomes:
+    from teamwright.store.tables.schedules import ScheduleTable  # noqa: PLC0415
+
     state, tables = services.store.state, services.teams.tables
     books = Books(
         session=services.store.session,
@@ -61,6 +65,14 @@ def make_outcomes(services: "Services") -> Outcomes:
         schedules=ScheduleTable(state.database),
     )
     return outcomes_of(services.jobs, state.has_letter, books, services.registry.catalog)
+
+
+def open_shell_jobs(services: "Services") -> "ShellJobs":
+    from teamwright.runtime.jobs.shell_jobs import ShellJobs  # noqa: PLC0415
+    from teamwright.tools.bounds import visible  # noqa: PLC0415
+
+    output, silence = services.agents.output, services.workspace.own.silence_seconds
+    return ShellJobs(services.supervisor, output, services.log, clean=visible, silence=silence)
 
 
 def open_worktrees(services: "Services") -> "Worktrees":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from teamwright.core.sandbox.rules import SandboxRules
     from teamwright.host.sandbox.tiers import Found
     from teamwright.runtime.sandbox.fence import SandboxPlan, SessionFence
+    from teamwright.runtime.services import Put
     from teamwright.tools.shell.sandbox_words import SandboxWords
 
 TIER = "sandbox"  # the file of a session that has the tier in which it was last opened
@@ -182,7 +183,11 @@ def open_fence(services: "Services", setup: SandboxSetup) -> "SessionFence | Non
 
     brought = tuple(map(str, services.written.plugins_of_project))
     plan = plan_of(setup, services.workspace, rules, FencePlace(files.dir / "quarantine", files.outputs, brought))
-    return SessionFence(plan, services.main, services.find_approver, services.log)
+
+    def find_approver() -> "Put | None":
+        return services.approver
+
+    return SessionFence(plan, services.main, find_approver, services.log)
 
 
 class FencePlace(Struct, frozen=True):

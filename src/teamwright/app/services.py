@@ -206,9 +206,6 @@ class Services:
     def approver(self) -> Put | None:
         return self.questions.put if self.asked else None
 
-    def find_approver(self) -> Put | None:
-        return self.approver
-
     @lazy
     def sandbox(self) -> "SessionFence | None":
         if self.sandbox_setup is None:
@@ -290,11 +287,9 @@ class Services:
 
     @lazy
     def shell_jobs(self) -> "ShellJobs":
-        from teamwright.runtime.jobs.shell_jobs import ShellJobs  # noqa: PLC0415
-        from teamwright.tools.bounds import visible  # noqa: PLC0415
+        from teamwright.app.parts import open_shell_jobs  # noqa: PLC0415
 
-        silence = self.workspace.own.silence_seconds
-        return ShellJobs(self.supervisor, self.agents.output, self.log, clean=visible, silence=silence)
+        return open_shell_jobs(self)
 
     @lazy
     def schedules(self) -> "Schedules":
@@ -362,9 +357,15 @@ class Services:
 
         return open_teamwork(self)
 
+    @lazy
+    def session_board(self) -> "TaskBoard":
+        from teamwright.app.teams.board import open_board  # noqa: PLC0415
+
+        return open_board(self)
+
     @property
     def board(self) -> "TaskBoard":
-        return self.teams.board
+        return self.session_board if self.open_teams is None else self.teams.board
 
     @property
     def open_teams(self) -> "Teamwork | None":

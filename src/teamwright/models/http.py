@@ -4,7 +4,7 @@ import errno
 import os
 import ssl
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ import anyio.to_thread
 from teamwright.core.errors import ModelError
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, Failed
+from teamwright.models.silence import ServerSilence
 from teamwright.models.wires.pieces import Bytes
 from teamwright.models.wires.sse import EventReader, EventTooLong
 
@@ -48,7 +49,6 @@ MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a rep
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
 _SHORTEST = 4  # characters of a password: a shorter one stands in ordinary words too
-PINGED = 10  # times the limit for silence: how long events that say nothing keep an answer alive
 LINGER = (
     0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
 )
@@ -72,41 +72,26 @@ class StreamListener(Protocol):
         ...
 
 
-class _Silence:
-    """Counts from the last thing that a server said. Comments and blank lines say nothing; pings are heard for a while.
-
-    It begins with the body: connecting has a limit of its own, and a server that stops reading is silent too.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.scope, self._last = seconds, anyio.CancelScope(), 0.0
-
-    def broken(self) -> None:
-        self._last = anyio.current_time()
-        self.scope.deadline = self._last + self.seconds
-
-    def pinged(self) -> None:
-        """An event that says only that the server is alive, as some do while a model thinks."""
-        now = anyio.current_time()
-        self.scope.deadline = min(now + self.seconds, self._last + PINGED * self.seconds)
-
-
 class _Body(aiohttp.Payload):
     """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: "_Silence") -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence, sent: Callable[[], None]) -> None:
         super().__init__(pieces, content_type="application/json")
         self._pieces = pieces
-        self._silence = silence
+        self._silence, self._sent = silence, sent
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return b"".join(self._pieces).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
+        await self._write_all(writer)
+        self._sent()
+        self._silence.broken()
+
+    async def _write_all(self, writer: AbstractStreamWriter) -> None:
         if (self._size or 0) <= CHUNK:
             await self._send(writer, self._pieces)
-            self._silence.broken()
             return
         waiting: list[Bytes] = []
         size = 0
@@ -118,7 +103,6 @@ class _Body(aiohttp.Payload):
                 waiting, size = [], 0
         if waiting:
             await self._send(writer, waiting)
-        self._silence.broken()
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         await self.write(writer)
@@ -131,8 +115,16 @@ class _Body(aiohttp.Payload):
 class HttpClient:
     """A shared session, opened at the first request; belongs to the event loop that made it."""
 
-    def __init__(self, env: Mapping[str, str], *, silence: float = 60.0, version: str = "") -> None:
-        self._env = env
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        silence: float = 60.0,
+        version: str = "",
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
+        """`meanwhile` is called once, when the first request has left: there is time until its answer comes."""
+        self._env, self._meanwhile = env, meanwhile
         self._agent = f"teamwright/{version}" if version else "teamwright"
         self._silence = silence
         self._session: aiohttp.ClientSession | None = None
@@ -147,7 +139,7 @@ class HttpClient:
         self, place: Endpoint, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: StreamListener
     ) -> None:
         """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
-        silence = _Silence(self._silence)
+        silence = ServerSilence(self._silence)
         try:
             with silence.scope:
                 await self._exchange(place, url, headers, body, listener, silence)
@@ -164,12 +156,12 @@ class HttpClient:
         headers: Mapping[str, str],
         body: Sequence[Bytes],
         listener: StreamListener,
-        silence: _Silence,
+        silence: ServerSilence,
     ) -> None:
         try:
             async with self._open().post(
                 url,
-                data=_Body(body, silence),
+                data=_Body(body, silence, self._has_left),
                 headers=headers,
                 allow_redirects=False,  # a key must not travel to another host
                 proxy=(proxy := proxy_for(url, self._env)),
@@ -185,6 +177,11 @@ class HttpClient:
             raise faults.too_long(place) from error
         except OSError as error:  # a time limit among them
             raise _broken(place, error, self._silence) from error
+
+    def _has_left(self) -> None:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
 
     async def fetch(
         self,
@@ -217,9 +214,7 @@ class HttpClient:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, connect=CONNECT, sock_connect=CONNECT, sock_read=self._silence
-                ),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT, sock_connect=CONNECT),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self._agent, "Accept-Encoding": "identity"},
                 trust_env=False,  # it would also send what ~/.netrc holds, and look for it before every request
@@ -286,7 +281,7 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
 
 
 async def _listen(
-    place: Endpoint, response: aiohttp.ClientResponse, listener: StreamListener, silence: _Silence
+    place: Endpoint, response: aiohttp.ClientResponse, listener: StreamListener, silence: ServerSilence
 ) -> None:
     kind = response.content_type
     if kind == "application/json":

@@ -1,6 +1,6 @@
 """Providers and how they are reached, by environment and settings; opened when first needed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -61,6 +61,7 @@ class Providers(Struct, eq=False):
     betas: Sequence[str] = ()
     thinking_display: str = ""
     key_source: KeySource | None = None
+    meanwhile: Callable[[], None] | None = None  # called once, while a first answer is awaited
     _http: "HttpClient | None" = None
     _shared: dict[str, _Shared] = {}
     _models: "dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI]" = {}
@@ -154,7 +155,7 @@ class Providers(Struct, eq=False):
         from teamwright.models.http import HttpClient  # noqa: PLC0415 - brings aiohttp
 
         if self._http is None:
-            self._http = HttpClient(self.env, silence=self.silence, version=self.version)
+            self._http = HttpClient(self.env, silence=self.silence, version=self.version, meanwhile=self.meanwhile)
         return self._http
 
     def _reach(self, shared: _Shared, max_output: int | None) -> "Reach":

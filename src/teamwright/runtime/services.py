@@ -160,7 +160,15 @@ class Services(Protocol):
     @property
     def teams(self) -> "Teamwork": ...
     @property
-    def board(self) -> "TaskBoard": ...
+    def session_board(self) -> "TaskBoard":
+        """Of those who are in no team."""
+        ...
+
+    @property
+    def board(self) -> "TaskBoard":
+        """Of everybody here, teams included."""
+        ...
+
     @property
     def side_questions(self) -> "SideQuestions": ...
     @property

@@ -2,6 +2,7 @@
 
 import os
 import select
+from functools import partial
 from typing import Protocol
 
 import anyio
@@ -18,7 +19,7 @@ class Sink(Protocol):
 
 class Out(Struct, eq=False):
     _fd: int
-    _one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
+    _one_at_a_time: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
     _waits: "select.poll | None" = None  # made with the first line
 
     async def write(self, data: bytes) -> None:

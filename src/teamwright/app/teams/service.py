@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teamwright.app.agents.prompts import mode_here, system_of
+from teamwright.app.teams.board import mail_limits
 from teamwright.core.data.definition import AgentDefinition, role_of
 from teamwright.core.data.team import Member
 from teamwright.runtime.agents.prompt import WORK, team_words
@@ -11,7 +12,6 @@ from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served
 from teamwright.runtime.teams.deps import Base, TeamDeps
 from teamwright.runtime.teams.service import Teamwork
-from teamwright.store.tables.mail_insert import MailLimits
 
 if TYPE_CHECKING:
     from teamwright.app.services import Services
@@ -43,7 +43,6 @@ class SessionTeammates:
 
 def open_teamwork(services: "Services") -> Teamwork:
     workspace, own = services.workspace, services.workspace.own
-    mail = own.mail
     deps = TeamDeps(
         services=services,
         state=services.store.state,
@@ -53,7 +52,7 @@ def open_teamwork(services: "Services") -> Teamwork:
         spawning=services.spawn_deps,
         setup=SessionTeammates(services),
         patience=own.shutdown_timeout_seconds,
-        limits=MailLimits(mail.unread, mail.kib * 1024, mail.per_minute, mail.answers),
+        limits=mail_limits(services),
         since=services.since,
         ended_at=services.store.ended_at,
         places=services.places,

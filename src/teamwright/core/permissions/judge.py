@@ -17,7 +17,6 @@ from teamwright.core.permissions.path_rules import (
     said_by,
 )
 from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, whole_rule
-from teamwright.core.permissions.shell_rules import judge_runs
 from teamwright.core.text import shown
 
 _LEAVES = Finding("ask", "it would run outside of the sandbox, which needs a person's yes.", firm=True)
@@ -61,6 +60,8 @@ def judge(
         case Edits():
             findings = [judge_edit(place, facts.tool, scene) for place in facts.places]
         case Runs():
+            from teamwright.core.permissions.shell_rules import judge_runs  # noqa: PLC0415  # other calls need none of it
+
             findings = judge_runs(facts, scene)
         case Fetches():
             findings = [_judge_fetch(facts, scene)]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _OURS = (".git", ".claude", ".teamwright", ".mcp.json")
 # What is written there, another program runs the next time that somebody opens, enters, clones or commits.
@@ -15,10 +16,6 @@ _NAMES = frozenset((*_OURS, *_RUN_LATER))
 _SHORT = re.compile(r"([^~.]{1,6})~\d{1,6}(?:\..{0,3})?")  # as file systems of Windows call a long name
 _HASHED = re.compile(r"(..)[0-9a-f]{4}")
 _SHORTENED = frozenset(name.lstrip(".").partition(".")[0][:6] for name in _NAMES)
-_ANYWHERE = re.compile(
-    rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(_NAMES, key=len, reverse=True)))})(?!\.*[\w-])"
-    r"|(?<![\w.-])[\w-]{1,6}~\d{1,6}"
-)
 
 
 def names_protected(parts: Iterable[str]) -> bool:
@@ -28,7 +25,14 @@ def names_protected(parts: Iterable[str]) -> bool:
 
 def mentioned(text: str) -> str:
     """The first such name somewhere in a text; empty if there is none."""
-    return next((found[0] for found in _ANYWHERE.finditer(folded(text)) if _is_one(found[0])), "")
+    return next((found[0] for found in _anywhere().finditer(folded(text)) if _is_one(found[0])), "")
+
+
+@lru_cache(maxsize=1)
+def _anywhere() -> re.Pattern[str]:
+    """Large, and only commands need it."""
+    names = "|".join(map(re.escape, sorted(_NAMES, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w.-])(?:{names})(?!\.*[\w-])|(?<![\w.-])[\w-]{{1,6}}~\d{{1,6}}")
 
 
 def folded(text: str) -> str:

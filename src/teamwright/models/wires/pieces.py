@@ -12,7 +12,7 @@ from teamwright.core.data.message import Message
 T = TypeVar("T")
 Bytes = bytes | memoryview
 Marks = Mapping[int, Collection[int]]  # number of a message -> which of its `ends`
-STRETCH = 64  # messages
+STRETCH = 32  # messages
 MARKER = b',"cache_control":{"type":"ephemeral"}'
 _encoder = msgspec.json.Encoder()
 

@@ -22,8 +22,8 @@ from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, fi
 LEAVES = "dangerouslyDisableSandbox"
 _TMP = "/tmp/"  # noqa: S108  # as commands in the sandbox see it
 _LONG = 4_096
-_LOOKS_FAR = re.compile(r"\*|\b(?:rm|mv|cp|find|xargs)\b")
-_LOOKS_BELOW = re.compile(rf"{_LOOKS_FAR.pattern}|grep\b|\b(?:rg|git)\b")  # where rules guard something
+_LOOKS_FAR = r"\*|\b(?:rm|mv|cp|find|xargs)\b"
+_LOOKS_BELOW = rf"{_LOOKS_FAR}|grep\b|\b(?:rg|git)\b"  # where rules guard something
 Patch = tuple[Hunk, ...]
 
 
@@ -93,7 +93,7 @@ def _is_long(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> bool
     if not tool.runs or not isinstance(command, str):
         return False
     walks = _LOOKS_BELOW if around.guarded else _LOOKS_FAR
-    return len(command) > _LONG or walks.search(command) is not None
+    return len(command) > _LONG or re.search(walks, command) is not None
 
 
 def _read_now(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Intent:

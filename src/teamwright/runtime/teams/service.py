@@ -35,16 +35,14 @@ from teamwright.runtime.teams.resumed import resumed_words
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.tasks.board import TaskBoard
 from teamwright.runtime.teams.tasks.open_work import OpenWork, ask_lead, find_open
-from teamwright.runtime.teams.tasks.scope import SessionTaskScope, TeamTaskScope
+from teamwright.runtime.teams.tasks.scope import TeamTaskScope
 from teamwright.runtime.teams.teammates.factory import TeammateFactory
 from teamwright.runtime.teams.teammates.local import Teammates
 from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.wakeups import Wakeups
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles, find_transcript
-from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.mirrors.team import TeamMirror
-from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.team_tables import open_team_tables
 from teamwright.store.tables.teams import call_key
 
@@ -67,13 +65,12 @@ class Teamwork:
         self.code_mail: LeadMail | None = None  # of the teams that code leads
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
-        self._copies = deps.copies or home.root
-        mirror = TeamMirror(self._copies, tables.teams, tables.mail)
+        mirror = TeamMirror(deps.copies or home.root, tables.teams, tables.mail)
         self.mirrors = Mirrors(mirror, roster, supervisor, agents.log)
         self.wakeups = Wakeups(tables, roster, self.mirrors, supervisor, self, deps.env, at and at.process)
         self.mail = TeamMail(tables.mail, agents.state, roster, self.wakeups, self.mirrors, at and at.agent)
         self.requests = TeamRequests(tables.requests, roster, self.mail, supervisor, self, patience=deps.patience)
-        self.board = self._open_board()
+        self.board = self._share_board()
         parts = TeammateDeps(
             tables=tables,
             roster=roster,
@@ -100,16 +97,10 @@ class Teamwork:
         sandbox = self._services.sandbox
         return None if sandbox is None else sandbox.fencing(agent, desk, mode)
 
-    def _open_board(self) -> TaskBoard:
-        deps, hooks = self._deps, self._hooks
-        session, table = self.roster.session, TaskTable(deps.state.database, limits=deps.limits)
-        alone = SessionTaskScope(session, self.supervisor, self._services.spawner)
-        scope = TeamTaskScope(self.roster, self.wakeups, alone, hooks if hooks.guards else None)
-
-        def report(words: str) -> None:
-            self.roster.warn(AgentId(session), words)
-
-        return TaskBoard(table, TaskMirror(self._copies, table), scope, report, self)
+    def _share_board(self) -> TaskBoard:
+        alone, hooks = self._services.session_board, self._hooks
+        scope = TeamTaskScope(self.roster, self.wakeups, alone.scope, hooks if hooks.guards else None)
+        return alone.shared(scope, self)
 
     # --- for the spawner
 

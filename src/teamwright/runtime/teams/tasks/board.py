@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
 from teamwright.core.errors import StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.runtime.concurrency.unbroken import following, unbroken
-from teamwright.runtime.teams.deps import TeammateControl
-from teamwright.runtime.teams.tasks.scope import TaskScope
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.tables.tasks import Listing, TaskTable
+
+if TYPE_CHECKING:
+    from teamwright.runtime.teams.deps import TeammateControl
+    from teamwright.runtime.teams.tasks.scope import TaskScope
 
 
 class TaskBoard:
@@ -18,13 +21,17 @@ class TaskBoard:
         self,
         table: TaskTable,
         mirror: TaskMirror,
-        scope: TaskScope,
+        scope: "TaskScope",
         report: Callable[[str], None],
-        control: TeammateControl | None = None,
+        control: "TeammateControl | None" = None,
     ) -> None:
         """`report` tells a person that the files could not follow the store."""
         self.table, self.mirror, self.scope = table, mirror, scope
         self._report, self._control = report, control
+
+    def shared(self, scope: "TaskScope", control: "TeammateControl") -> "TaskBoard":
+        """The same lists for an agent's team, too."""
+        return TaskBoard(self.table, self.mirror, scope, self._report, control)
 
     # --- what agents ask for
 

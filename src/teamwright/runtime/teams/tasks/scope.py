@@ -1,15 +1,15 @@
 """Scope of an agent's task list: its team's, with the lead and the members to notify, or the session's."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from teamwright.core.data.tasks import Actor, Done, Owner, Task
-from teamwright.core.ids import AgentId, SessionId
-from teamwright.runtime.agents.spawner import Spawner
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.extensions.hook_services import TeamHooks
-from teamwright.runtime.teams.roster import Roster
-from teamwright.runtime.teams.wakeups import Wakeups
+from teamwright.core.ids import AgentId
+
+if TYPE_CHECKING:
+    from teamwright.runtime.extensions.hook_services import TeamHooks
+    from teamwright.runtime.teams.roster import Roster
+    from teamwright.runtime.teams.wakeups import Wakeups
 
 
 class TaskScope(Protocol):
@@ -51,58 +51,11 @@ class TaskScope(Protocol):
         ...
 
 
-class SessionTaskScope:
-    """No team: the list belongs to the session, and the main agent leads. Nobody waits, so nobody is woken."""
-
-    guarded = False
-
-    def __init__(self, session: SessionId, supervisor: Supervisor, spawner: Spawner) -> None:
-        self._session, self._supervisor, self._spawner = session, supervisor, spawner
-
-    def list_of(self, agent: AgentId) -> str:
-        return self._session
-
-    def actor(self, agent: AgentId) -> Actor:
-        return Actor(agent, self._name(agent), lead=agent == self._session)
-
-    def find(self, agent: AgentId, name: str) -> Owner | None:
-        if name in (agent, self._name(agent)):
-            return Owner(self._name(agent), agent)
-        main = AgentId(self._session)
-        return Owner(self._name(main), main) if name in (main, self._name(main)) else self._started(name)
-
-    def names(self, agent: AgentId) -> Sequence[str]:
-        """A name that several have is no address: then it is the id."""
-        find, known = self._spawner.find, self._spawner.known.values()
-        started = [each.name if find(each.name) == each else each.id for each in known]
-        return list(dict.fromkeys([self._name(AgentId(self._session)), *started]))
-
-    def _name(self, agent: AgentId) -> str:
-        living = self._supervisor.agent(agent)
-        return living.name if living else agent
-
-    def _started(self, name: str) -> Owner | None:
-        known = self._spawner.find(name)
-        return Owner(known.name, known.id) if known else None
-
-    async def assigned(self, task: Task, by: Actor) -> None:
-        pass
-
-    async def changed(self, list: str, done: Done, by: Actor) -> None:
-        pass
-
-    async def creating(self, task: Task, by: Actor) -> str | None:
-        return None
-
-    async def completing(self, task: Task, by: Actor) -> str | None:
-        return None
-
-
 class TeamTaskScope(TaskScope):
     """The list of a team, or of the session where there is none."""
 
     def __init__(
-        self, roster: Roster, wakeups: Wakeups, alone: SessionTaskScope, hooks: TeamHooks | None = None
+        self, roster: "Roster", wakeups: "Wakeups", alone: TaskScope, hooks: "TeamHooks | None" = None
     ) -> None:
         """`hooks` may refuse a task or its end."""
         self._roster, self._wakeups, self._alone, self._hooks = roster, wakeups, alone, hooks
