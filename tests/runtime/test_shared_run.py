@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from teamwright.core.errors import ToolError
-from teamwright.runtime.shared_run import SharedRun
+from teamwright.runtime.concurrency.shared_run import SharedRun
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,8 @@ USAGE = 2
 
 def main(argv: Sequence[str] | None = None) -> "NoReturn":
     """The program's entry point."""
-    _open_streams()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_streams()
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["--version"], ["-v"], ["-V"]):
         from teamwright import __version__

@@ -11,7 +11,7 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.ids import AgentId
 from teamwright.library import instructions
 from teamwright.runtime.agents.limits.shared import share_limits
-from teamwright.runtime.shared_run import SharedRun
+from teamwright.runtime.concurrency.shared_run import SharedRun
 from teamwright.runtime.workers.answering import Answering
 from teamwright.runtime.workers.remotes import Draft, RemoteAgents, RemoteDeps
 from teamwright.store.tables.bundles import BundleTable

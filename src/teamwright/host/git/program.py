@@ -28,7 +28,7 @@ _LOOK = 0.1  # seconds between looks whether it has ended, where the kernel does
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("programs at once")
 
 
-class Start(Struct, frozen=True, kw_only=True):
+class Launch(Struct, frozen=True, kw_only=True):
     """How it is started."""
 
     argv: Sequence[str]
@@ -40,7 +40,7 @@ class Start(Struct, frozen=True, kw_only=True):
     handles: Sequence[int] = ()  # that it inherits
 
 
-class Output(Struct):
+class BoundedOutput(Struct):
     """What it said, up to a limit. It may go on past that, or it would wait for us."""
 
     most: int
@@ -53,7 +53,7 @@ class Output(Struct):
         self.data += chunk[:room]
 
 
-class Feed(Struct):
+class Input(Struct):
     """What it is given to read."""
 
     data: bytes
@@ -71,9 +71,9 @@ class Feed(Struct):
 class Program:
     """Runs once. `status` stays None if it was stopped because of the time limit."""
 
-    def __init__(self, start: Start, limit: float, *, most_out: int, most_err: int) -> None:
+    def __init__(self, start: Launch, limit: float, *, most_out: int, most_err: int) -> None:
         self._start, self._limit = start, limit
-        self.out, self.err, self.status = Output(most_out), Output(most_err), None
+        self.out, self.err, self.status = BoundedOutput(most_out), BoundedOutput(most_err), None
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped, self._collecting = False, threading.Lock()
 
@@ -170,17 +170,17 @@ class Program:
             pipes.register(process.stdout, selectors.EVENT_READ, self.out)
         if process.stdin is not None:
             os.set_blocking(process.stdin.fileno(), False)
-            pipes.register(process.stdin, selectors.EVENT_WRITE, Feed(self._start.input or b""))
+            pipes.register(process.stdin, selectors.EVENT_WRITE, Input(self._start.input or b""))
         if exit is not None:
             pipes.register(exit, selectors.EVENT_READ)
 
     def _serve(self, key: selectors.SelectorKey, pipes: selectors.BaseSelector) -> None:
-        if isinstance(key.data, Output):
+        if isinstance(key.data, BoundedOutput):
             chunk = os.read(key.fd, _CHUNK)
             key.data.take(chunk)
             if not chunk:
                 pipes.unregister(key.fileobj)
-        elif isinstance(key.data, Feed):
+        elif isinstance(key.data, Input):
             if not key.data.write(key.fd):
                 pipes.unregister(key.fileobj)
                 assert self._process is not None and self._process.stdin is not None

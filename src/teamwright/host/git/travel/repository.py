@@ -21,7 +21,7 @@ from teamwright.osfiles.private import make_dir
 _configs: dict[tuple[Path, int], str] = {}  # by folder and length of a commit's name
 
 
-class Start(Struct, frozen=True):
+class StartingPoint(Struct, frozen=True):
     """Where it begins."""
 
     branch: str
@@ -48,7 +48,7 @@ async def plain_config(folder: Path, like: str) -> str:
     return _configs[key]
 
 
-def write_repository(git_dir: Path, config: str, start: Start) -> None:
+def write_repository(git_dir: Path, config: str, start: StartingPoint) -> None:
     """HEAD is on the branch, at the base; there is no index yet. Raises OSError."""
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
         (git_dir / name).mkdir(parents=True)

@@ -20,7 +20,7 @@ from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, together
 from teamwright.host.git.travel.repository import (
     Commit,
-    Start,
+    StartingPoint,
     plain_config,
     write_commit,
     write_ref,
@@ -94,7 +94,7 @@ class Room:
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
         await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
-        start = Start(self.branch, origin.base, origin.author, self._cache.path / "objects")
+        start = StartingPoint(self.branch, origin.base, origin.author, self._cache.path / "objects")
         config = await plain_config(site.folder, origin.base)
         await anyio.to_thread.run_sync(_make_anew, self.path, config, start)
         index = self.path / ".git" / "index"
@@ -260,7 +260,7 @@ async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ())
     return room
 
 
-def _make_anew(tree: Path, config: str, start: Start) -> None:
+def _make_anew(tree: Path, config: str, start: StartingPoint) -> None:
     remove_tree(tree.parent)
     make_dir(tree)
     write_repository(tree / ".git", config, start)
