@@ -28,7 +28,7 @@ _LOOK = 0.1  # seconds between looks whether it has ended, where the kernel does
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("programs at once")
 
 
-class Launch(Struct, frozen=True, kw_only=True):
+class HowToStart(Struct, frozen=True, kw_only=True):
     """How it is started."""
 
     argv: Sequence[str]
@@ -71,7 +71,7 @@ class Input(Struct):
 class Program:
     """Runs once. `status` stays None if it was stopped because of the time limit."""
 
-    def __init__(self, start: Launch, limit: float, *, most_out: int, most_err: int) -> None:
+    def __init__(self, start: HowToStart, limit: float, *, most_out: int, most_err: int) -> None:
         self._start, self._limit = start, limit
         self.out, self.err, self.status = BoundedOutput(most_out), BoundedOutput(most_err), None
         self._process: subprocess.Popen[bytes] | None = None

@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.guard import guarding, refuse_elsewhere
-from teamwright.host.git.program import Launch, Program
+from teamwright.host.git.program import HowToStart, Program
 from teamwright.host.process.environment import holds_secret, tool_environment
 
 MOST_OUT = 32 << 20
@@ -107,7 +107,7 @@ async def git(
     """
     env = _environment(cwd, extra or {}, as_person=as_person)
     front = ("--no-pager",) if as_person else _FRONT
-    start = Launch(
+    start = HowToStart(
         argv=(_find_git(env["PATH"]), *front, *args),
         cwd=cwd,
         env=env,

@@ -14,7 +14,7 @@ from teamwright.host.git.travel.repo import LONG, Repo, check_commits
 _BRANCH = "refs/heads/"
 
 
-class Place(Protocol):
+class Storage(Protocol):
     @property
     def folder(self) -> Path: ...
 
@@ -22,7 +22,7 @@ class Place(Protocol):
     def objects(self) -> Objects: ...
 
 
-async def restore(repo: Repo, place: Place, saved: Sequence[SavedTree], ref: str) -> None:
+async def restore(repo: Repo, place: Storage, saved: Sequence[SavedTree], ref: str) -> None:
     """Branches, HEAD and files as they were when the last of them was saved. What was uncommitted is so again."""
     first = max((n for n, tree in enumerate(saved) if tree.whole), default=0)
     for tree in saved[first:]:

@@ -62,14 +62,14 @@ class Origin(Struct, frozen=True):
     upstream: Upstream | None = None  # in place of the engine
 
 
-class _Base(Struct, frozen=True):
+class _BaseFacts(Struct, frozen=True):
     """A commit that agents start at."""
 
     tree: str
     notes: tuple[str, ...]
 
 
-_bases: dict[tuple[Path, str], _Base] = {}  # by cache and commit
+_bases: dict[tuple[Path, str], _BaseFacts] = {}  # by cache and commit
 
 
 class Room:
@@ -112,14 +112,14 @@ class Room:
             head, refs = self._start
             self._index.know(Heads(head, origin.base, refs), base.tree)
 
-    async def _read_base(self) -> "_Base":
+    async def _read_base(self) -> "_BaseFacts":
         """Read once for all agents that start there. It is checked out here."""
         key = (self._cache.path, self._origin.base)
         if key not in _bases:
             if len(_bases) >= _MOST_BASES:
                 _bases.clear()
             tree, notes = await together(self._repo.tree(self._origin.base), self._look())
-            _bases[key] = _Base(tree, notes)
+            _bases[key] = _BaseFacts(tree, notes)
         return _bases[key]
 
     async def _look(self) -> tuple[str, ...]:

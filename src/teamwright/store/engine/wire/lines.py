@@ -162,7 +162,7 @@ class Lines:
 
         The server pushes what it has stored; a gap, a reconnect and a long silence are filled from the stream.
         """
-        pushed = _Pushed()
+        pushed = _PushedLines()
         subscription = await self._connection.subscribe(f"tw.{self._space}.out.lines.*.*.{agent}", pushed.put)
         self._connection.wakes.add(pushed.wake)
         try:
@@ -185,7 +185,7 @@ class Lines:
         return at
 
     async def _take_pushed(
-        self, pushed: "_Pushed", agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
+        self, pushed: "_PushedLines", agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
     ) -> Place:
         """Until one is missing, or nothing was heard for a while: then the stream is asked."""
         renewals = self._connection.renewals
@@ -282,7 +282,7 @@ class Lines:
         return f"TW_{self._space}_LINES"
 
 
-class _Pushed:
+class _PushedLines:
     """What the server pushes, until it is taken."""
 
     def __init__(self) -> None:
