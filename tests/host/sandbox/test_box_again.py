@@ -171,6 +171,23 @@ def test_hooks_and_servers_begin_all_the_same(namespaced: House) -> None:
     assert (house.project / "ran").read_text() == "once\n" and tries(house) == 4
 
 
+@pytest.mark.spec("V6", "V18")
+def test_a_hook_begins_in_another_box_when_a_name_changed_in_the_first(namespaced: House) -> None:
+    house = namespaced
+    house.write("p/.claude/settings.json", "{}")
+    moment = "if [ $(wc -l < tries) = 1 ]; then mv p/.claude aside; ln -s ../h/.ssh p/.claude; trap back EXIT; fi"
+
+    async def run() -> tuple[int | None, str, str]:
+        box = box_in(house, f"back() {{ rm p/.claude; mv aside p/.claude; }}\n{moment}\nBWRAP")
+        ended = await run_hook(
+            "cat; echo once >> ran", b"said", cwd=house.project, env=env_of(house), limit=60, box=box
+        )
+        return ended.status, ended.out, ended.err
+
+    assert anyio.run(run) == (0, "said", "")
+    assert (house.project / "ran").read_text() == "once\n" and tries(house) == 2
+
+
 @pytest.mark.spec("V10")
 def test_sockets_that_come_and_go(namespaced: House) -> None:
     house = namespaced

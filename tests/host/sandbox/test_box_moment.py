@@ -79,11 +79,12 @@ def test_a_hook_does_not_begin_either(namespaced: House) -> None:
         house, f"cd {house.project}; mv .claude aside; ln -s ../h/.ssh .claude", Order("bwrap", str(house.base), ())
     )
 
-    async def run() -> tuple[int | None, str]:
+    async def run() -> tuple[int | None, str, str]:
         ended = await run_hook(f"cat {house.home}/.ssh/id", b"", cwd=house.project, env=ENV, limit=20, box=box)
-        return ended.status, ended.out
+        return ended.status, ended.out + ended.err, ended.fault
 
-    assert anyio.run(run) == (126, "")
+    status, told, fault = anyio.run(run)
+    assert (status, told) == (None, "") and "Nothing was run" in fault, fault
 
 
 @pytest.mark.spec("V6")

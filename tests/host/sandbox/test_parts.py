@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from teamwright.core.errors import ToolError
 from teamwright.core.sandbox.path_entry import PathEntry
 from teamwright.core.sandbox.policy import Policy, policy_for
 from teamwright.core.sandbox.rules import SandboxRules
+from teamwright.host.sandbox import bwrap
 from teamwright.host.sandbox.ground.expand import expand
 from teamwright.host.sandbox.ground.terrain import Ground, read_terrain
+from teamwright.host.sandbox.launch import Launch
 from teamwright.host.sandbox.seatbelt import profile
 from teamwright.host.sandbox.seccomp import WITH_NETWORK, WITHOUT_NETWORK, seccomp_filter
 
@@ -256,3 +259,13 @@ def test_programs_start_only_where_it_is_known() -> None:
     """A new place would be a way around the sandbox: it must go through `run` with a box, or say here why not."""
     found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if starts_programs(path)}
     assert found == set(STARTERS), found ^ set(STARTERS)
+
+
+@pytest.mark.spec("V10")
+def test_more_sockets_than_bubblewrap_can_hide_are_named_as_the_cause(tmp_path: Path) -> None:
+    sockets = tuple(str(tmp_path / f"{number}") for number in range(3_000))
+    for path in sockets:
+        os.close(os.open(path, os.O_CREAT))
+    policy = Policy((("/", "read"),), tmp="", cache="", masks=sockets)
+    with pytest.raises(ToolError, match=r"hides 3000 sockets of other programs.*allowAllUnixSockets"):
+        bwrap.start("/nowhere/bwrap", policy, Launch(("true",), "/", {}, {}, 0, 1, 2), None)

@@ -43,8 +43,8 @@ async def run_hook(
     with _handles(data) as (letter, ear, mouth):
 
         def words(gate: int) -> list[str]:
-            first = box.prelude + box.restoring(env, bash=_has_bash(env["PATH"])) if box else ""
-            return _argv(f"{first}{command}", env["PATH"], letter, gate, mouth)
+            later = box.restoring(env, bash=_has_bash(env["PATH"])) if box else ""
+            return _argv(f"{later}{command}", env["PATH"], (letter, gate, mouth), box.prelude if box else "")
 
         async with anyio.create_task_group() as group:
             group.start_soon(_listen, ear, err)
@@ -65,14 +65,18 @@ async def run_hook(
     return HookEnd(128 + ended.signal if ended.signal else ended.status, out.text(), err.text(plain))
 
 
-def _argv(command: str, path: str, letter: int, gate: int, mouth: int) -> list[str]:
-    """The command as it was written, after a line that waits for its marks and puts the handles in their places."""
+def _argv(command: str, path: str, handles: tuple[int, int, int], prelude: str) -> list[str]:
+    """The command as it was written, after a line that waits for its marks and puts the handles in their places.
+
+    `prelude` comes before the gate: whoever fails there has not begun.
+    """
+    letter, gate, mouth = handles
     if _has_bash(path):
         begin = f"read -r <&{gate} || exit; exec {gate}<&- <&{letter} {letter}<&- 2>&{mouth} {mouth}>&-; unset REPLY"
-        return ["bash", "--noprofile", "--norc", "-c", f"{begin}\n{command}"]
+        return ["bash", "--noprofile", "--norc", "-c", f"{prelude}{begin}\n{command}"]
     # This sh may know only the numbers up to 9.
     begin = f"read -r _ </dev/fd/{gate} || exit; exec </dev/fd/{letter} 2>/dev/fd/{mouth}"
-    return ["sh", "-c", f"{begin}\n{command}"]
+    return ["sh", "-c", f"{prelude}{begin}\n{command}"]
 
 
 @lru_cache(8)

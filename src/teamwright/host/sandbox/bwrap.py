@@ -40,7 +40,8 @@ def start(bwrap: str, policy: Policy, launch: Launch, net: Net | None) -> subpro
     """Raises ToolError if the box cannot be described, OSError if bubblewrap cannot be started."""
     words = [*arguments(policy, launch.cwd, alone=net is None), *_variables(launch.env), *(net.bwrap if net else ())]
     if len(words) > _MOST_ARGUMENTS:
-        raise ToolError(f"The sandbox needs {len(words)} arguments, which is more than bubblewrap takes. {_FEWER}")
+        advice = _FEWER_SOCKETS.format(len(policy.masks)) if 6 * len(policy.masks) > len(words) else _FEWER
+        raise ToolError(f"The sandbox needs {len(words)} arguments, which is more than bubblewrap takes. {advice}")
     data = b"".join(os.fsencode(word) + b"\0" for word in words)
     with ExitStack() as stack:
         order = _sealed(stack, "teamwright-box", data)
@@ -51,6 +52,10 @@ def start(bwrap: str, policy: Policy, launch: Launch, net: Net | None) -> subpro
         return launch.popen(argv, cwd="/", env=launch.mark, more_fds=(order, calls, *fds))
 
 
+_FEWER_SOCKETS = (
+    "It hides {} sockets of other programs: end those that hold most of them, or allow programs every socket with "
+    "sandbox.network.allowAllUnixSockets."
+)
 _FEWER = "Name fewer paths in sandbox.filesystem, or add a directory with fewer repositories."
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from teamwright.host.sandbox.connections.wire import Stream, dial, join
+from teamwright.host.sandbox.connections.passing import join
+from teamwright.host.sandbox.connections.relay import Relay
+from teamwright.host.sandbox.connections.wire import Stream, dial
 
 _PAUSE = 0.1  # when the machine has no more handles for us
 _DIAL_SECONDS = 5.0
@@ -53,21 +55,21 @@ class Room:
 
 
 async def accept_all(
-    listener: socket.socket, room: Room, attend: Callable[[Stream], Coroutine[Any, Any, None]]
+    listener: socket.socket, room: Room, attend: Callable[[Stream, Relay], Coroutine[Any, Any, None]]
 ) -> None:
     """Each connection in a task of its own, until cancelled; then the listener is closed."""
 
     async def one(wire: Stream) -> None:
         async with wire:
             try:
-                await attend(wire)
+                await attend(wire, relay)
             except OSError:
                 pass  # one of the two sides has gone
             finally:
                 room.leave()
 
     listener.settimeout(0)
-    with listener:
+    with listener, Relay() as relay:
         async with anyio.create_task_group() as group:
             while True:
                 try:
@@ -88,12 +90,12 @@ async def accept_all(
 async def forward(listener: socket.socket, port: int, *, connections: int, most_silence: float) -> None:
     """Everything that comes in goes to this port of this machine, unread. Until cancelled."""
 
-    async def attend(wire: Stream) -> None:
+    async def attend(wire: Stream, relay: Relay) -> None:
         try:
             server = await dial("127.0.0.1", port, _DIAL_SECONDS)
         except OSError:
             server = await dial("::1", port, _DIAL_SECONDS)
         async with server:
-            await join(wire, server, most_silence)
+            await join(wire, server, relay, most_silence)
 
     await accept_all(listener, Room(connections), attend)

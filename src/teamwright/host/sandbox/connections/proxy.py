@@ -5,7 +5,6 @@ credentials. Other boxes cannot read it, for each has its own processes. A clien
 box there is; where there are several it reaches what is allowed to all, and is told to name itself where it must.
 """
 
-import contextlib
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +16,8 @@ from msgspec import Struct, field
 from teamwright.core.sandbox.hosts import HostVerdict
 from teamwright.host.sandbox.connections.accepting import Room, accept_all
 from teamwright.host.sandbox.connections.answers import UNNAMED, inward, not_allowed, say
+from teamwright.host.sandbox.connections.passing import join, pass_on
+from teamwright.host.sandbox.connections.relay import Flow, Relay
 from teamwright.host.sandbox.connections.request_body import Buffered, send_body
 from teamwright.host.sandbox.connections.request_head import RequestHead, onward, parse_head
 from teamwright.host.sandbox.connections.upstream import (
@@ -29,7 +30,7 @@ from teamwright.host.sandbox.connections.upstream import (
     reach_parent,
     tunnel_through,
 )
-from teamwright.host.sandbox.connections.wire import Silence, Stream, join, pass_on
+from teamwright.host.sandbox.connections.wire import Silence, Stream
 from teamwright.host.web.addresses import Allowed, is_public
 
 Decide = Callable[[str, str, int], Awaitable[HostVerdict]]  # (call, host, port); it may put a question to a person
@@ -89,12 +90,12 @@ class Proxy:
     async def serve(self, listener: socket.socket, *, named_only: bool = False) -> None:
         """Until cancelled. `named_only`: others than our boxes can reach this listener, so a token is needed."""
 
-        async def attend(wire: Stream) -> None:
-            await self._attend(wire, named_only=named_only)
+        async def attend(wire: Stream, relay: Relay) -> None:
+            await self._attend(wire, relay, named_only=named_only)
 
         await accept_all(listener, self._room, attend)
 
-    async def _attend(self, wire: Stream, *, named_only: bool) -> None:
+    async def _attend(self, wire: Stream, relay: Relay, *, named_only: bool) -> None:
         try:
             data, rest = await self._read_head(wire)
             head = parse_head(data)
@@ -107,7 +108,7 @@ class Proxy:
         if call is None:
             await say(wire, 407, UNNAMED)
             return
-        await self._answer(head, call, Buffered(wire, rest))
+        await self._answer(head, call, Buffered(wire, rest), relay)
 
     async def _read_head(self, wire: Stream) -> tuple[bytes, bytes]:
         limits, data = self._rules.limits, b""
@@ -131,7 +132,7 @@ class Proxy:
             return None
         return next(iter(self._calls.values())) if len(self._calls) == 1 else ""
 
-    async def _answer(self, head: RequestHead, call: str, client: Buffered) -> None:
+    async def _answer(self, head: RequestHead, call: str, client: Buffered, relay: Relay) -> None:
         verdict = await self._verdict(head, call)
         if verdict == "ask" and not call:
             await say(client.wire, 407, UNNAMED)
@@ -141,7 +142,7 @@ class Proxy:
             await say(client.wire, 403, not_allowed(head.host, head.port))
             return
         try:
-            await (self._tunnel(head, client) if head.verb == "CONNECT" else self._request(head, client))
+            await (self._tunnel if head.verb == "CONNECT" else self._request)(head, client, relay)
         except Inward:
             self._rules.refused(RefusedHost(call, head.host, head.port, "address"))
             await say(client.wire, 403, inward(head.host, head.port))
@@ -153,7 +154,7 @@ class Proxy:
             return await self._rules.decide(call, head.host, head.port)
         return "no"
 
-    async def _tunnel(self, head: RequestHead, client: Buffered) -> None:
+    async def _tunnel(self, head: RequestHead, client: Buffered, relay: Relay) -> None:
         rules = self._rules
         parent = parent_for(head.host, head.port, rules.env, secure=True)
         if parent is None:
@@ -164,9 +165,9 @@ class Proxy:
             await client.wire.send(b"HTTP/1.1 200 Connection established\r\n\r\n" + first)
             if client.rest:
                 await server.send(client.rest)
-            await join(client.wire, server, rules.limits.silence_seconds)
+            await join(client.wire, server, relay, rules.limits.silence_seconds)
 
-    async def _request(self, head: RequestHead, client: Buffered) -> None:
+    async def _request(self, head: RequestHead, client: Buffered, relay: Relay) -> None:
         rules = self._rules
         parent = parent_for(head.host, head.port, rules.env, secure=False)
         if parent is None:
@@ -175,27 +176,25 @@ class Proxy:
             server, text = await reach_parent(parent, rules.resolve), onward(head, parent=parent.authorization)
         async with server:
             await server.send(text)
-            await _exchange(head, client, server, rules.limits.silence_seconds)
+            await _exchange(head, client, server, relay, rules.limits.silence_seconds)
 
 
-async def _exchange(head: RequestHead, client: Buffered, server: Stream, most_silence: float) -> None:
+async def _exchange(head: RequestHead, client: Buffered, server: Stream, relay: Relay, most_silence: float) -> None:
     """One request, one answer: whatever the client says beyond its request ends the connection."""
-    with anyio.move_on_after(most_silence) as limit:
-        silence = Silence(limit, most_silence)
+    silence = Silence(most_silence)
 
-        async def ask() -> None:
-            try:
-                await send_body(client, server, head.length, silence)
-                if not client.rest.strip(b"\r\n") and not (await client.wire.receive()).strip(b"\r\n"):
-                    return
-            except BrokenPipeError:
-                return  # the host wants no more of it, and may have said why
-            except (ValueError, ConnectionResetError):
-                pass
-            group.cancel_scope.cancel()
+    async def ask() -> None:
+        try:
+            await send_body(client, server, head.length, silence)
+            if not client.rest.strip(b"\r\n") and not (await client.wire.receive()).strip(b"\r\n"):
+                return
+        except BrokenPipeError:
+            return  # the host wants no more of it, and may have said why
+        except (ValueError, ConnectionResetError):
+            pass
+        group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(ask)
-            with contextlib.suppress(BrokenPipeError):
-                await pass_on(server, client.wire, silence)
-            group.cancel_scope.cancel()
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await pass_on([Flow(server, client.wire)], relay, silence)
+        group.cancel_scope.cancel()
