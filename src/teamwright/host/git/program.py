@@ -15,6 +15,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 from anyio.lowlevel import RunVar
@@ -91,6 +92,7 @@ class Program:
                 except (OSError, ValueError) as error:
                     fault = error
             group.cancel_scope.cancel()
+        await anyio.lowlevel.checkpoint_if_cancelled()  # we ended it: it has no outcome
         if fault is not None:
             raise fault
 
