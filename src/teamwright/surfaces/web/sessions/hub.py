@@ -127,24 +127,28 @@ class Hub:
                 await guest.settled()
         return self.inside(id)
 
-    # --- what is told
-
-    async def now(self, only: str = "") -> Json:
-        """Sessions with a living process, and every question that waits."""
-        await self.wake()
+    async def _settle_in(self) -> None:
         await self.look()
         with anyio.move_on_after(SHORTLY):  # a session that is about to let us in is told of as it will be
             for guest in list(self.guests.values()):
                 await guest.settled()
-        sessions: list[Json] = []
-        questions: list[Json] = []
-        for id in sorted(self._alive):
-            if only and id != only.lower():
-                continue
-            found = await self.session(id)
-            if found is not None:
-                sessions.append(found)
-                questions += await self.questions(id)
+
+    # --- what is told
+
+    async def now(self, only: str = "") -> Json:
+        """Sessions with a living process, and every question that waits."""
+        only = only.lower()
+        await self.wake()
+        await self._settle_in()
+        found = {id: await self.session(id) for id in sorted(self._alive) if only in ("", id)}
+        blind = [id for id, told in found.items() if told is not None and not told["steerable"]]
+        if blind:  # its door may have opened after we looked, and before we read that it works
+            await self._settle_in()
+            found |= {id: await self.session(id) for id in blind if self._has_door(id)}
+        sessions = [told for told in found.values() if told is not None]
+        questions = [
+            question for id, told in found.items() if told is not None for question in await self.questions(id)
+        ]
         if time.monotonic() >= self._reread:
             self._reread = time.monotonic() + HEADS
         sessions.sort(key=_freshest)
