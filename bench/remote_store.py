@@ -13,7 +13,7 @@ from remote_parts import LIMIT, Server, timed
 from teamwright.core.data.team import LEAD_NAME, Member, ProcessId
 from teamwright.core.ids import AgentId
 from teamwright.store.acts.act import Act
-from teamwright.store.acts.hosts import JoinHost
+from teamwright.store.acts.hosts import JoinHost, LeaveHost
 from teamwright.store.acts.mail import PostMail
 from teamwright.store.acts.members import AddMember
 from teamwright.store.acts.processes import RegisterProcess
@@ -171,6 +171,9 @@ async def _fill_log(url: str) -> None:
             for k in range(2, ENTRIES + 1):
                 await flying.acquire()
                 group.start_soon(_append, log.connection, encode_entry(P, k, letters(k, 1)), flying)
+        await log.append(
+            encode_entry(P, ENTRIES + 1, [LeaveHost(P)]), "last"
+        )  # it could be its turn to make a snapshot
     finally:
         await log.close()
 
