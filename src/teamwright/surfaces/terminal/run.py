@@ -1,5 +1,6 @@
 """Opens a session, shows the app, and switches to another session if the person asks for one."""
 
+import asyncio
 import gc
 import os
 import sys
@@ -93,17 +94,17 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
     here = LocalSession(session, session.home or home)
     app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
     leave, caught = None, list[int]()
+    # A task beside ours: a Ctrl+C while the session closes is thrown into the middle of it, where no group could end.
+    heeding = asyncio.get_running_loop().create_task(heed_signals(app, caught))
     try:
-        async with anyio.create_task_group() as until_closed:
-            until_closed.start_soon(heed_signals, app, caught)
-            async with session:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(keep_door, session, here.home, options.env)
-                    leave = await app.run_async()
-                    group.cancel_scope.cancel()
-                session.hurry()
-            until_closed.cancel_scope.cancel()
+        async with session:
+            async with anyio.create_task_group() as group:
+                group.start_soon(keep_door, session, here.home, options.env)
+                leave = await app.run_async()
+                group.cancel_scope.cancel()
+            session.hurry()
     finally:  # also after a Ctrl+C while it closes
+        heeding.cancel()
         if (leave is None or leave.origin is None) and here.facts.begun:
             sys.stdout.write(f"Resume this session with: {resume_command(session.id, options.engine)}\n")
     if session.left_at_work:
