@@ -1,12 +1,15 @@
 """A look at an agent's tree misses nothing, however its repository was left."""
 
 import os
+import random
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from teamwright.core.data.code import Author, SavedTree
+from teamwright.host.git.program import Program
+from teamwright.host.git.travel.index_file import file_clock, find_changed
 from teamwright.host.git.travel.room import Room
 from travel_kit import Machines
 from worktree_kit import git, new_repo, save
@@ -68,6 +71,79 @@ async def test_a_file_that_was_only_touched_is_read_once(machines: Machines):
     assert subprocess.run(words, cwd=room.path, env=ours, capture_output=True, check=True).stdout == b""
 
 
+def true_tree(room: Room, scratch: Path) -> str:
+    """By git alone, with an index of its own."""
+    env = os.environ | {"GIT_INDEX_FILE": str(scratch)}
+    for words in (["read-tree", "HEAD"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=room.path, env=env, check=True)
+    return subprocess.run(
+        ["git", "write-tree"], cwd=room.path, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.mark.spec("Z9")
+async def test_no_change_is_missed_however_soon_it_follows_the_last_look(machines: Machines, tmp_path: Path):
+    """Same file, same size, within the same tick of the kernel's clock; new, deleted, made a link, executable."""
+    room = await machines.start()
+    tree, dice, commit = room.path, random.Random(3), "HEAD"
+    names = [tree / name for name in ("README.md", "a", "sub/b", "sub/deep/c")]
+    for n in range(60):
+        path = dice.choice(names)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match dice.randrange(6):
+            case 0:
+                path.unlink(missing_ok=True)
+            case 1:
+                path.unlink(missing_ok=True)
+                path.symlink_to(f"{n:03}")
+            case 2 if path.is_file() and not path.is_symlink():
+                path.chmod(dice.choice((0o644, 0o755)))
+            case _:
+                if path.is_symlink():
+                    path.unlink()
+                path.write_text(f"{n:03}")
+        saved = await room.save()
+        commit = saved.commit if saved else commit
+        stored = git(tree, "rev-parse", f"{commit}^{{tree}}").strip()
+        assert stored == true_tree(room, tmp_path / "index of git"), (n, path)
+
+
+@pytest.mark.spec("Z9")
+async def test_a_tree_in_which_nothing_has_changed_needs_no_git(machines: Machines, monkeypatch: pytest.MonkeyPatch):
+    room = await machines.start()
+    (room.path / "new").write_text("new")
+    await saved_of(room)
+    settled(room.path / "new")
+    assert await room.save() is None
+    monkeypatch.setattr(Program, "run", None)
+    assert await room.save() is None
+
+
+def settled(path: Path) -> None:
+    """Waits until the kernel's clock of files has moved past this one."""
+    while file_clock() <= path.stat().st_mtime_ns:
+        pass
+
+
+@pytest.mark.spec("Z9")
+@pytest.mark.parametrize("change", ["untracked", "version 4", "assume-unchanged", "intent-to-add"])
+async def test_what_an_index_file_does_not_tell_is_left_to_git(machines: Machines, change: str):
+    room = await machines.start()
+    index, tree = room.path / ".git" / "index", room.path
+    settled(tree / "README.md")
+    assert find_changed(index, tree, file_clock(), 20) == []
+    if change == "untracked":
+        (tree / "x").write_text("x")
+    elif change == "version 4":
+        git(tree, "update-index", "--index-version", "4")
+    elif change == "assume-unchanged":
+        git(tree, "update-index", "--assume-unchanged", "README.md")
+    else:
+        (tree / "x").write_text("x")
+        git(tree, "add", "-N", "x")
+    assert find_changed(index, tree, file_clock(), 20) is None
+
+
 @pytest.mark.spec("Z9", "Z24")
 async def test_the_name_of_an_author_cannot_become_a_setting(machines: Machines):
     journey = await machines.depart()
@@ -90,3 +166,17 @@ async def test_a_commit_that_we_write_is_one_of_git(machines: Machines):
     assert told == f"nobody|abparent x|saved|{journey.base}\n"
     git(room.path, "fsck", "--strict", "--no-dangling", saved.commit)
     assert git(room.path, "rev-parse", "refs/teamwright/saved").strip() == saved.commit
+
+
+@pytest.mark.spec("Z9")
+async def test_a_file_of_the_same_tick_as_the_last_look_is_left_to_git(machines: Machines):
+    """It may have been written again within that tick, and nothing but its content would tell."""
+    room = await machines.start()
+    index, tree = room.path / ".git" / "index", room.path
+    written = max(path.stat().st_mtime_ns for path in tree.iterdir() if path.is_file())
+    assert find_changed(index, tree, written, 20) is None
+    assert find_changed(index, tree, written + 1, 20) == []
+    (tree / "README.md").write_text("other")
+    assert find_changed(index, tree, written + 1, 20) == ["README.md"]
+    (tree / "README.md").unlink()
+    assert find_changed(index, tree, written + 1, 20) == ["README.md"]

@@ -9,6 +9,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.text import plural, shown
+from teamwright.host.git.travel.index_file import file_clock, find_changed
 from teamwright.host.git.travel.repo import LONG, Repo, together
 
 MOST_FILE = 64 << 20
@@ -35,11 +36,12 @@ class TreeIndex:
         self._heads = HeadReader(repo)
         self._head: str | None = None
         self._tree = ""  # what it was written as, while nothing was changed in it since
+        self._looked = 0  # by the clock of files, before the last look at all of them
 
     async def seed(self, index: Path) -> None:
         """With what git knows of files that it has just written; an agent's own index might hide some."""
         await anyio.to_thread.run_sync(shutil.copyfile, index, self._path)
-        self._head, self._tree = None, ""
+        self._head, self._tree, self._looked = None, "", file_clock()
 
     def know(self, heads: "Heads", tree: str) -> None:
         """After `seed`: this is checked out, and nothing has been changed."""
@@ -58,7 +60,7 @@ class TreeIndex:
         if self._head != heads.commit:  # it stands on another commit: an index of that one
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
-            self._head, self._tree, paths = heads.commit, "", await self._changed()
+            self._head, self._tree, paths = heads.commit, "", await self._ask_git()
         skipped = await self._add(paths)
         if not self._tree:
             self._tree = (await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip()
@@ -69,8 +71,18 @@ class TreeIndex:
         return [] if self._head is None or outside else await self._changed(only)
 
     async def _changed(self, only: Path | None = None) -> list[str]:
-        """Paths that differ from our index, and those that it does not have; ignored ones are not among them. What
-        was only touched is noted in the index, so that it is read once."""
+        """Paths that differ from our index, and those that it does not have; ignored ones are not among them."""
+        if only is not None:
+            return await self._ask_git(only)
+        now, width = file_clock(), len(self._tree or self._head or "") // 2
+        found = await anyio.to_thread.run_sync(find_changed, self._path, self._repo.cwd, self._looked, width)
+        if found is None:
+            found = await self._ask_git()
+        self._looked = now
+        return found
+
+    async def _ask_git(self, only: Path | None = None) -> list[str]:
+        """What was only touched is noted in the index, so that it is read once."""
         where = ("--", str(only)) if only else ()
         words = ("--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", *where)
         noting = self._extra | {"GIT_OPTIONAL_LOCKS": "1"}

@@ -1,0 +1,93 @@
+"""Compares the files of a small tree with an index of git, without a program of git.
+
+After most calls nothing has changed, and git takes longer to start than to say so. Whatever this does not understand,
+it leaves to git: another form of the index, files that the index does not have (they may be ignored ones), and a file
+that was written so late that its time does not tell whether it was written again.
+"""
+
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_MOST = 128 << 10  # bytes of the index; of more files than that holds, git says faster what has changed
+_HEADER = struct.Struct(">4sII")
+_STAT = struct.Struct(">10I")  # ctime and its ns, mtime and its ns, device, inode, mode, owner, group, size
+_LARGE = 1 << 20  # bytes of a file; git says whether it was only touched
+_LENGTH = 0x0FFF  # of a path; what else stands in an entry's flags is special
+_32 = 0xFFFFFFFF
+_MODE, _LINK = 5, 0o160000  # a submodule, whose files are no business of ours
+
+Known = dict[bytes, tuple[int, ...]]  # path: facts
+
+
+def file_clock() -> int:
+    """The time that the kernel would write at a file now, in nanoseconds, or a little earlier."""
+    clock = getattr(time, "CLOCK_REALTIME_COARSE", None)
+    return time.clock_gettime_ns(clock) if clock is not None else time.time_ns() - 1_000_000_000
+
+
+def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] | None:
+    """Paths below `top` that are not as the index has them; None if git has to be asked.
+
+    `looked`: by `file_clock`, before the last look, after which all that had changed was brought into the index.
+    `width`: bytes of an object's name."""
+    try:
+        known = _read_index(index, width)
+        return None if known is None else _compare(known, os.fsencode(top), looked)
+    except (OSError, ValueError, struct.error, RecursionError):
+        return None
+
+
+def _compare(known: Known, top: bytes, looked: int) -> list[str] | None:
+    gone, changed = known.copy(), list[bytes]()
+    for path, found in _files_below(top, b""):
+        was = gone.pop(path, None)
+        same = was == _facts(found)
+        if was is None or (same and found.st_mtime_ns >= looked) or (not same and found.st_size > _LARGE):
+            return None
+        if not same:
+            changed.append(path)
+    changed += [path for path, facts in gone.items() if facts[_MODE] != _LINK]
+    return [os.fsdecode(path) for path in changed]
+
+
+def _facts(found: os.stat_result) -> tuple[int, ...]:
+    """As in an entry, without the device, which is not the same after each start of a machine."""
+    kind = found.st_mode
+    mode = (0o100755 if kind & 0o100 else 0o100644) if stat.S_ISREG(kind) else stat.S_IFMT(kind)
+    changed, written = divmod(found.st_ctime_ns, 10**9), divmod(found.st_mtime_ns, 10**9)
+    all = (*changed, *written, found.st_ino, mode, found.st_uid, found.st_gid, found.st_size)
+    return tuple(fact & _32 for fact in all)
+
+
+def _files_below(top: bytes, folder: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+    """All but directories and git's own one. Raises OSError."""
+    with os.scandir(os.path.join(top, folder) if folder else top) as entries:
+        for entry in entries:
+            path = folder + entry.name
+            if not entry.is_dir(follow_symlinks=False):
+                yield path, entry.stat(follow_symlinks=False)
+            elif path != b".git":
+                yield from _files_below(top, path + b"/")
+
+
+def _read_index(index: Path, width: int) -> Known | None:
+    """None if it is too large, or says of a file more than what it was like."""
+    with index.open("rb") as file:
+        data = file.read(_MOST + 1)
+    mark, version, count = _HEADER.unpack_from(data)
+    if not width or len(data) > _MOST or mark != b"DIRC" or version != 2:
+        return None
+    found, at = Known(), _HEADER.size
+    for _ in range(count):
+        begin = at + _STAT.size + width + 2
+        end = data.index(0, begin)
+        if int.from_bytes(data[begin - 2 : begin], "big") & ~_LENGTH:
+            return None
+        facts = _STAT.unpack_from(data, at)
+        found[data[begin:end]] = facts[:4] + facts[5:]
+        at += (end - at + 8) // 8 * 8
+    return found
