@@ -97,8 +97,8 @@ def _living(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
 def _look(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
     """One look at everything below us, or at all processes where that is the only way."""
     me = os.getpid()
-    tops, children = _tree(me)
-    waiting = [row for row in tops if row.pid not in others and _belongs(row, origin)]
+    tops, children = _tree(me, origin.leader, others)
+    waiting = [row for row in tops if _belongs(row, origin)]
     found: dict[int, ProcessRow] = {}
     while waiting:
         row = waiting.pop()
@@ -122,26 +122,39 @@ def _belongs(row: ProcessRow, origin: ProcessOrigin) -> bool:
     return not row.dead and origin.mark in read_proc(row.pid, "environ")
 
 
-def _tree(me: int) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
-    """Where to begin, and how to continue: the kernel's lists of children where it keeps them, else the whole table."""
+def _tree(
+    me: int, leader: int, others: Container[int]
+) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
+    """Where to begin, and how to continue: the kernel's lists of children where it keeps them, else the whole table.
+
+    Orphans come to the first of our threads, and children of a thread that ends too; the command itself is a child of
+    the thread that started it.
+    """
     if LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
-        return _children(me), _children
+        pids = [leader, *(pid for pid in _children_of_thread(me, me) if pid != leader and pid not in others)]
+        return _rows(pids), _children
     rows = _everyone() if LINUX else list(process_table().values())
 
     def children(pid: int) -> list[ProcessRow]:
         return [row for row in rows if row.parent == pid]
 
-    return rows, children
+    return [row for row in rows if row.pid not in others], children
 
 
 def _everyone() -> list[ProcessRow]:
-    return [row for pid in _listed("/proc") if (row := read_row(pid))]
+    return _rows(_listed("/proc"))
 
 
 def _children(pid: int) -> list[ProcessRow]:
-    threads = _listed(f"/proc/{pid}/task")
-    pids = [int(child) for thread in threads for child in read_proc(pid, f"task/{thread}/children").split()]
-    return [row for child in pids if (row := read_row(child))]
+    return _rows([child for thread in _listed(f"/proc/{pid}/task") for child in _children_of_thread(pid, thread)])
+
+
+def _children_of_thread(pid: int, thread: int) -> list[int]:
+    return [int(child) for child in read_proc(pid, f"task/{thread}/children").split()]
+
+
+def _rows(pids: Iterable[int]) -> list[ProcessRow]:
+    return [row for pid in pids if (row := read_row(pid))]
 
 
 def _listed(directory: str) -> list[int]:
