@@ -197,7 +197,13 @@ class SimulatedWorker:
                     return cast("Hosted", Agent(remote, self))
 
                 deps = OfficeDeps(
-                    database=self.database, process=process.id, offer=offer, open=opened, say=_hush, log=_hush
+                    database=self.database,
+                    process=process.id,
+                    offer=offer,
+                    open=opened,
+                    say=_hush,
+                    log=_hush,
+                    sweep=_nothing_left,
                 )
                 self.office = Office(deps)
                 self.replica.on_touched = self.office.heed
@@ -217,6 +223,10 @@ class SimulatedWorker:
             self.doom.victims.append(self)
             self.kill()
         await anyio.sleep(0)
+
+
+def _nothing_left() -> None:
+    """Agents here have no files."""
 
 
 def _hush(_: str) -> None:

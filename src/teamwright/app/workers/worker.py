@@ -1,9 +1,11 @@
 """Opens a worker: its own settings and keys, its place in the engine, and what all agents that it runs share."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 from anyio import Semaphore
 from msgspec import Struct
 
@@ -14,6 +16,7 @@ from teamwright.app.workers.hosting import open_hosted
 from teamwright.app.workspace import open_workspace
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import SessionId
+from teamwright.host.git.travel.closed_rooms import delete_closed
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.runtime.workers.office import Office, OfficeDeps
@@ -55,6 +58,7 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
     """One that has joined; it may be given agents once its office has offered its slots."""
 
     office: Office
+    sweep: Callable[[], None]
     space: Space
     models: Models
     drain_seconds: float
@@ -64,6 +68,7 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
         try:
             await self.space.close()
         finally:
+            await anyio.to_thread.run_sync(self.sweep)
             await self.models.routed.aclose()
 
 
@@ -82,6 +87,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
         async def opened(remote: Remote) -> Hosted:
             return await open_hosted(ground, remote)
 
+        sweep = partial(delete_closed, home / "remote")
         deps = OfficeDeps(
             database=space.database,
             process=process.id,
@@ -89,6 +95,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
             open=opened,
             say=say,
             log=log.write,
+            sweep=sweep,
             once=wanted.once,
         )
         office = Office(deps)
@@ -107,7 +114,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     except BaseException:
         await space.close()
         raise
-    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds)
+    return OpenWorker(office=office, sweep=sweep, space=space, models=models, drain_seconds=own.drain_seconds)
 
 
 def _offer(wanted: Wanted, models: Models) -> OfferSlots:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.data.job import JobResult
@@ -17,6 +18,7 @@ from teamwright.store.tables.remotes import OfferSlots, Remote, RemoteTable
 
 _LOOK = 1.0  # seconds between looks without any news
 _AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried once more
+_SWEEP = 60.0  # seconds for which what ended agents left may wait until nobody works
 
 
 class OfficeDeps(Struct, frozen=True, kw_only=True):
@@ -26,6 +28,7 @@ class OfficeDeps(Struct, frozen=True, kw_only=True):
     open: Callable[[Remote], Awaitable[Hosted]]
     say: Callable[[str], None]  # one line for whoever looks at the worker
     log: Callable[[str], None]
+    sweep: Callable[[], None]  # delete what ended agents left; in a thread
     once: bool = False
 
 
@@ -38,6 +41,7 @@ class Office:
         self._heard = self._summed = 0.0
         self._spent = False  # somebody has used money or tokens since those with a limit last heard of it
         self._leaving, self.done = False, anyio.Event()
+        self._litter = anyio.Event()  # somebody has left something
         self.fault: StoreError | None = None  # why it cannot go on
 
     def news(self) -> anyio.Event:
@@ -52,6 +56,7 @@ class Office:
     async def run(self) -> None:
         """Until it is cancelled, its first agent is done where that is all it is to do, or the store has a fault."""
         async with self._group:
+            self._group.start_soon(self._sweep)
             try:
                 await self._watch()
             except StoreError as error:
@@ -70,6 +75,16 @@ class Office:
                 await self._look()
             with anyio.move_on_after(_LOOK):
                 await news.wait()
+
+    async def _sweep(self) -> None:
+        """When nobody works, or after a while; what a killed worker left, at once."""
+        while True:
+            await anyio.to_thread.run_sync(self._deps.sweep)
+            await self._litter.wait()
+            with anyio.move_on_after(_SWEEP):
+                while self._hosted:
+                    await self._news.wait()
+            self._litter = anyio.Event()
 
     def _ring(self, touched: Touched) -> None:
         """Only those whom it concerns: there may be hundreds here, and thousands of changes elsewhere."""
@@ -138,6 +153,7 @@ class Office:
         if again:
             await anyio.sleep(again)
         self._hosted.pop(row.agent, None)
+        self._litter.set()
         self._announce(due=True)
         if self._deps.once and hosted is not None:
             self.done.set()

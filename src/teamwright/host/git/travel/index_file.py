@@ -5,24 +5,53 @@ it leaves to git: another form of the index, files that the index does not have 
 that was written so late that its time does not tell whether it was written again.
 """
 
+import hashlib
 import os
 import stat
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from msgspec import Struct
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE of Linux, which file systems take their times from
 _MOST = 128 << 10  # bytes of the index; of more files than that holds, git says faster what has changed
-_HEADER = struct.Struct(">4sII")
+_VERSION_2 = b"DIRC\0\0\0\2"
 _STAT = struct.Struct(">10I")  # ctime and its ns, mtime and its ns, device, inode, mode, owner, group, size
 _LARGE = 1 << 20  # bytes of a file; git says whether it was only touched
 _LENGTH = 0x0FFF  # of a path; what else stands in an entry's flags is special
 _32 = 0xFFFFFFFF
-_MODE, _LINK = 5, 0o160000  # a submodule, whose files are no business of ours
+_LINK = 0o160000  # a submodule, whose files are no business of ours
 
-Known = dict[bytes, tuple[int, ...]]  # path: facts
+
+class IndexEntry(Struct, frozen=True):
+    path: bytes
+    facts: tuple[int, ...]  # as of `_facts`
+    at: int  # where it begins in the file
+
+    @property
+    def mode(self) -> int:
+        return self.facts[5]
+
+    @property
+    def size(self) -> int:
+        return self.facts[8]
+
+
+class IndexFile(Struct, frozen=True):
+    data: bytes
+    width: int  # bytes of an object's name
+    entries: tuple[IndexEntry, ...]
+
+    def with_facts(self, found: Sequence[os.stat_result]) -> bytes:
+        """The same, of other files with the same contents."""
+        data = bytearray(self.data[: -self.width])
+        for entry, file in zip(self.entries, found, strict=True):
+            facts = _facts(file)
+            _STAT.pack_into(data, entry.at, *facts[:4], file.st_dev & _32, *facts[4:])
+        return bytes(data) + (hashlib.sha256 if self.width == 32 else hashlib.sha1)(data).digest()
 
 
 def file_clock() -> int:
@@ -36,14 +65,14 @@ def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] |
     `looked`: by `file_clock`, before the last look, after which all that had changed was brought into the index.
     `width`: bytes of an object's name."""
     try:
-        known = _read_index(index, width)
-        return None if known is None else _compare(known, os.fsencode(top), looked)
-    except (OSError, ValueError, struct.error, RecursionError):
+        known = read_index(index, width)
+        return None if known is None else _compare(known.entries, os.fsencode(top), looked)
+    except (OSError, ValueError, RecursionError):
         return None
 
 
-def _compare(known: Known, top: bytes, looked: int) -> list[str] | None:
-    gone, changed = known.copy(), list[bytes]()
+def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str] | None:
+    gone, changed = {entry.path: entry.facts for entry in entries if entry.mode != _LINK}, list[bytes]()
     for path, found in _files_below(top, b""):
         was = gone.pop(path, None)
         same = was == _facts(found)
@@ -51,8 +80,7 @@ def _compare(known: Known, top: bytes, looked: int) -> list[str] | None:
             return None
         if not same:
             changed.append(path)
-    changed += [path for path, facts in gone.items() if facts[_MODE] != _LINK]
-    return [os.fsdecode(path) for path in changed]
+    return [os.fsdecode(path) for path in (*changed, *gone)]
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:
@@ -75,20 +103,19 @@ def _files_below(top: bytes, folder: bytes) -> Iterator[tuple[bytes, os.stat_res
                 yield from _files_below(top, path + b"/")
 
 
-def _read_index(index: Path, width: int) -> Known | None:
-    """None if it is too large, or says of a file more than what it was like."""
+def read_index(index: Path, width: int) -> IndexFile | None:
+    """None if it is too large, or says of a file more than what it was like. Raises OSError or ValueError."""
     with index.open("rb") as file:
         data = file.read(_MOST + 1)
-    mark, version, count = _HEADER.unpack_from(data)
-    if not width or len(data) > _MOST or mark != b"DIRC" or version != 2:
+    if not width or len(data) > _MOST or data[:8] != _VERSION_2:
         return None
-    found, at = Known(), _HEADER.size
-    for _ in range(count):
+    found, at = list[IndexEntry](), 12
+    for _ in range(int.from_bytes(data[8:12], "big")):
         begin = at + _STAT.size + width + 2
         end = data.index(0, begin)
         if int.from_bytes(data[begin - 2 : begin], "big") & ~_LENGTH:
             return None
         facts = _STAT.unpack_from(data, at)
-        found[data[begin:end]] = facts[:4] + facts[5:]
+        found.append(IndexEntry(data[begin:end], facts[:4] + facts[5:], at))
         at += (end - at + 8) // 8 * 8
-    return found
+    return IndexFile(data, width, tuple(found))

@@ -13,8 +13,10 @@ from msgspec import Struct
 from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git.travel.base_copy import BaseCopy, read_copy, write_copy
 from teamwright.host.git.travel.bundle import write_bundle
 from teamwright.host.git.travel.cache import Cache
+from teamwright.host.git.travel.closed_rooms import put_aside
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, together
@@ -35,7 +37,7 @@ from teamwright.osfiles.trees import remove_tree
 SAVED, _BACK = "refs/teamwright/saved", "refs/teamwright/back"
 _WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
 _LFS = b"filter=lfs"
-_MOST_BASES = 1000  # remembered
+_MOST_BASES = 32  # remembered
 
 
 class Site(Struct, frozen=True):
@@ -67,6 +69,7 @@ class _BaseFacts(Struct, frozen=True):
 
     tree: str
     notes: tuple[str, ...]
+    copy: BaseCopy | None  # its files, if they are few and small
 
 
 _bases: dict[tuple[Path, str], _BaseFacts] = {}  # by cache and commit
@@ -95,32 +98,37 @@ class Room:
         origin, site = self._origin, self._site
         await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
         start = StartingPoint(self.branch, origin.base, origin.author, self._cache.path / "objects")
-        config = await plain_config(site.folder, origin.base)
-        await anyio.to_thread.run_sync(_make_anew, self.path, config, start)
-        index = self.path / ".git" / "index"
+        config, known = await plain_config(site.folder, origin.base), _bases.get(self._base_key)
+        copy = None if saved or known is None else known.copy
+        await anyio.to_thread.run_sync(_make_anew, self.path, config, start, copy)
         if saved:
             await restore(self._repo, site, saved, SAVED)
             self._last, self._count = saved[-1], len(saved)
             self._tree = await self._repo.tree(saved[-1].commit)
-            await self._index.seed(index)
+            await anyio.to_thread.run_sync(self._index.seed)
             self.notes = await self._look()
-        else:
+            return
+        if copy is None:
             await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
-            base = await self._read_base()
-            self._tree, self.notes = base.tree, base.notes
-            await self._index.seed(index)
-            head, refs = self._start
-            self._index.know(Heads(head, origin.base, refs), base.tree)
+        base = known or await self._read_base()
+        self._tree, self.notes = base.tree, base.notes
+        await anyio.to_thread.run_sync(self._index.seed)
+        head, refs = self._start
+        self._index.know(Heads(head, origin.base, refs), base.tree)
+
+    @property
+    def _base_key(self) -> tuple[Path, str]:
+        return self._cache.path, self._origin.base
 
     async def _read_base(self) -> "_BaseFacts":
         """Read once for all agents that start there. It is checked out here."""
-        key = (self._cache.path, self._origin.base)
-        if key not in _bases:
+        if self._base_key not in _bases:
+            tree, notes = await together(self._repo.tree(self._origin.base), self._look())
+            copy = await anyio.to_thread.run_sync(read_copy, self.path, len(tree) // 2)
             if len(_bases) >= _MOST_BASES:
                 _bases.clear()
-            tree, notes = await together(self._repo.tree(self._origin.base), self._look())
-            _bases[key] = _BaseFacts(tree, notes)
-        return _bases[key]
+            _bases[self._base_key] = _BaseFacts(tree, notes, copy)
+        return _bases[self._base_key]
 
     async def _look(self) -> tuple[str, ...]:
         """What is not as it would be in a clone that somebody made by hand."""
@@ -233,7 +241,7 @@ class Room:
         self._shown = dict(branches)
 
     async def close(self) -> None:
-        await anyio.to_thread.run_sync(remove_tree, self.path.parent)
+        await anyio.to_thread.run_sync(put_aside, self.path.parent, self._site.folder)
 
     async def _commit(self, tree: str, parents: list[str], words: str, ref: str) -> str:
         """A commit, and a ref that keeps it from the agent's `git gc`."""
@@ -260,10 +268,12 @@ async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ())
     return room
 
 
-def _make_anew(tree: Path, config: str, start: StartingPoint) -> None:
+def _make_anew(tree: Path, config: str, start: StartingPoint, copy: BaseCopy | None) -> None:
     remove_tree(tree.parent)
     make_dir(tree)
     write_repository(tree / ".git", config, start)
+    if copy is not None:
+        (tree / ".git" / "index").write_bytes(write_copy(copy, tree))
 
 
 def _uses_lfs(files: Sequence[Path]) -> bool:

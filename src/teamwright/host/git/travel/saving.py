@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio.to_thread
@@ -38,9 +39,9 @@ class TreeIndex:
         self._tree = ""  # what it was written as, while nothing was changed in it since
         self._looked = 0  # by the clock of files, before the last look at all of them
 
-    async def seed(self, index: Path) -> None:
-        """With what git knows of files that it has just written; an agent's own index might hide some."""
-        await anyio.to_thread.run_sync(shutil.copyfile, index, self._path)
+    def seed(self) -> None:
+        """With what git knows of files that were just checked out; later the agent's own index might hide some."""
+        shutil.copyfile(Path(self._repo.extra["GIT_DIR"], "index"), self._path)
         self._head, self._tree, self._looked = None, "", file_clock()
 
     def know(self, heads: "Heads", tree: str) -> None:
@@ -173,7 +174,7 @@ class HeadReader:
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
-        self._files: dict[Path, bytes] | None = None
+        self._files: dict[str, bytes] | None = None
         self._heads: Heads | None = None
 
     def know(self, heads: Heads) -> None:
@@ -188,24 +189,33 @@ class HeadReader:
         return self._heads
 
 
-def _ref_files(git_dir: Path) -> dict[Path, bytes] | None:
+def _ref_files(git_dir: Path) -> dict[str, bytes] | None:
     """All that HEAD and the branches depend on; None where they lie in another way than in a plain repository."""
-    head, below = git_dir / "HEAD", git_dir / "refs" / "heads"
-    paths = [head, git_dir / "packed-refs"]
+    head, packed, below = (os.path.join(git_dir, name) for name in ("HEAD", "packed-refs", "refs/heads"))
+    paths = [head, packed]
     try:
-        for place, folders, names in os.walk(below):
-            paths += [Path(place, name) for name in names]
-            if len(paths) > MOST_BRANCHES or any(Path(place, name).is_symlink() for name in folders):
+        for path in _paths_below(below):
+            paths.append(path)
+            if len(paths) > MOST_BRANCHES:
                 return None
         found = {path: _small_file(path) for path in paths}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     named = [text for text in found.values() if text.startswith(b"ref:")]
-    plain = found[head] and below.is_dir()
-    return found if plain and all(text.startswith(b"ref: refs/heads/") for text in named) else None
+    return found if found[head] and all(text.startswith(b"ref: refs/heads/") for text in named) else None
 
 
-def _small_file(path: Path) -> bytes:
+def _paths_below(folder: str) -> Iterator[str]:
+    """All but directories; what is no file is found when it is read. Raises OSError."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _paths_below(entry.path)
+            else:
+                yield entry.path
+
+
+def _small_file(path: str) -> bytes:
     """Raises OSError or ValueError for what is no small file; empty where there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
