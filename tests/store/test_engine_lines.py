@@ -231,7 +231,7 @@ async def test_a_worker_of_the_same_home_and_whoever_follows_write_each_line_onc
                 heard.set()
 
         async with anyio.create_task_group() as group:
-            group.start_soon(copies.follow, MAIN, file, tmp_path / "prompts", hear)
+            group.start_soon(copies.follow, MAIN, file, hear)
             with anyio.fail_after(20):
                 place = await lines.append(MAIN, A, rows[:2], Place())
                 if held:
@@ -243,8 +243,8 @@ async def test_a_worker_of_the_same_home_and_whoever_follows_write_each_line_onc
                 else:
                     file.write_bytes(b"somebody else's\n")
                 await lines.append(MAIN, A, rows[4:], place)
-                await copies.fetch(MAIN, file, tmp_path / "prompts")
-                await copies.fetch(MAIN, file, tmp_path / "prompts")
+                await copies.fetch(MAIN, file)
+                await copies.fetch(MAIN, file)
             group.cancel_scope.cancel()
         assert file.read_bytes() == b"".join(rows)
 

@@ -75,7 +75,7 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
         charter=charter,
         put=space.lines.put,
         follow=space.follow,
-        fetch=space.fetch,
+        fetch=space.fetch_lines,
         url=url,
         code=TravellingCode(services, space),
         provider=provider,

@@ -5,8 +5,22 @@ from pathlib import Path
 _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "apfs"})
 
 
+_devices: dict[int, bool] = {}
+
+
 def is_near(path: Path) -> bool:
-    """By the table of mounts; what is not known to be local may not answer, and counts as far."""
+    """By the table of mounts, which is read once for each device."""
+    try:
+        device = path.stat().st_dev
+    except OSError:
+        return _is_local(path)
+    if device not in _devices:
+        _devices[device] = _is_local(path)
+    return _devices[device]
+
+
+def _is_local(path: Path) -> bool:
+    """What is not known to be local may not answer, and counts as far."""
     try:
         table = Path("/proc/self/mountinfo").read_text(errors="replace")
     except OSError:

@@ -79,6 +79,7 @@ class Jobs(Struct, eq=False):
     _ring: Ring
     _jobs: dict[JobId, Job] = {}
     _by_call: dict[tuple[AgentId, CallId], Job] = {}
+    _open: dict[AgentId, dict[JobId, Job]] = {}  # by owner: there may be thousands that have ended
 
     def get(self, id: str) -> Job | None:
         return self._jobs.get(JobId(id))
@@ -94,23 +95,26 @@ class Jobs(Struct, eq=False):
 
     def unfinished(self, owner: AgentId) -> list[Job]:
         """Those whose end, and the word about it, is still to come."""
-        return [j for j in self._jobs.values() if j.owner == owner and not j.closed.is_set()]
+        return list(self._open.get(owner, {}).values())
 
     async def begin(self, job: Job, *, agent: NewAgent | None = None, letter: Letter | None = None) -> None:
-        self._jobs[job.id] = job
+        self._keep(job)
         try:
             await self._table.begin(job.row(), self._session, agent=agent, letter=letter)
         except BaseException:
-            del self._jobs[job.id]
+            del self._jobs[job.id], self._open[job.owner][job.id]
             raise
         self.adopt(job)
 
     def adopt(self, job: Job) -> None:
         """Its row is stored. One that runs on a worker is ended by others."""
-        self._jobs[job.id] = job
+        self._keep(job)
         if job.call is not None:
             self._by_call[job.owner, job.call] = job
         self._tell(job.owner, JobStarted(job.id, job.kind, job.description, job.call, job.background))
+
+    def _keep(self, job: Job) -> None:
+        self._jobs[job.id] = self._open.setdefault(job.owner, {})[job.id] = job
 
     def settled(self, job: Job, status: JobStatus, result: JobResult) -> None:
         """Somebody else has stored its end; `notify` is still to come."""
@@ -155,6 +159,9 @@ class Jobs(Struct, eq=False):
     def close(self, job: Job) -> None:
         """Nothing more comes of it; an owner that waited for its jobs looks again."""
         job.closed.set()
+        still = self._open.get(job.owner, {})
+        if still.get(job.id) is job:
+            del still[job.id]
         self._ring(job.owner)
 
     async def claim(self, job: Job, call: CallId) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from teamwright.core.data.event import Durable
 from teamwright.core.data.team import ProcessId
@@ -48,10 +49,15 @@ class SharedTranscripts:
         named = set[bytes]()
         place = await self.lines.pull(agent, path, lambda data: named.update(PROMPT.findall(data)))
         self.places[agent] = place
-        await self.fetch_prompts(named, prompts)
+        await self._fetch_prompts(named, prompts)
         return place.lines > 0
 
-    async def fetch_prompts(self, named: set[bytes], prompts: Path) -> None:
+    async def fetch_prompts_of(self, path: Path, prompts: Path) -> None:
+        """Those that a transcript names."""
+        named = await anyio.to_thread.run_sync(_prompts_named, path)
+        await self._fetch_prompts(named, prompts)
+
+    async def _fetch_prompts(self, named: set[bytes], prompts: Path) -> None:
         for hash in {found.decode() for found in named}:
             if not (prompts / hash).is_file():
                 await self.lines.get_prompt(hash, prompts / hash)
@@ -140,33 +146,33 @@ class TranscriptCopies:
         self._transcripts, self.places, self._run = transcripts, transcripts.places, run
         self._sizes: dict[AgentId, int] = {}  # of files that hold what came so far, and nothing else
 
-    async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> None:
-        """As it is in the engine now."""
+    async def fetch(self, agent: AgentId, path: Path) -> None:
+        """As it is in the engine now, without prompts, which only those need who go on with it."""
         if self._is_written(agent):
             return
         if not self._is_kept(agent, path):
-            await self._transcripts.fetch(agent, path, prompts)
+            self.places[agent] = await self._transcripts.lines.pull(agent, path)
             self._sizes[agent] = _size(path)
             return
 
         async def take(data: bytes, place: Place) -> None:
-            await self._take(agent, path, prompts, data, place)
+            await self._take(agent, path, data, place)
 
         await self._transcripts.lines.catch_up(agent, self.places[agent], take)
 
-    async def follow(self, agent: AgentId, path: Path, prompts: Path, heard: Callable[[], None]) -> None:
+    async def follow(self, agent: AgentId, path: Path, heard: Callable[[], None]) -> None:
         """Until it is cancelled."""
         self.places.setdefault(agent, Place())
-        await self.fetch(agent, path, prompts)
+        await self.fetch(agent, path)
         heard()
 
         async def take(data: bytes, place: Place) -> None:
-            await self._take(agent, path, prompts, data, place)
+            await self._take(agent, path, data, place)
             heard()
 
         await self._transcripts.lines.follow(agent, self.places[agent], take)
 
-    async def _take(self, agent: AgentId, path: Path, prompts: Path, data: bytes, place: Place) -> None:
+    async def _take(self, agent: AgentId, path: Path, data: bytes, place: Place) -> None:
         if place.seq <= self.places[agent].seq:
             return  # two may take at once: whoever follows it, and whoever waits for its end
         if self._is_written(agent):
@@ -176,15 +182,23 @@ class TranscriptCopies:
             _lengthen(path, data)
             self._sizes[agent] += len(data)
             self.places[agent] = place
-            await self._transcripts.fetch_prompts(set(PROMPT.findall(data)), prompts)
         else:
-            await self.fetch(agent, path, prompts)
+            await self.fetch(agent, path)
 
     def _is_written(self, agent: AgentId) -> bool:
         return is_held(self._run / f"teammate-{agent}.lock")
 
     def _is_kept(self, agent: AgentId, path: Path) -> bool:
         return self._sizes.get(agent) == _size(path)
+
+
+def _prompts_named(path: Path) -> set[bytes]:
+    found = set[bytes]()
+    if path.is_file():
+        with path.open("rb") as file:
+            for line in file:
+                found.update(PROMPT.findall(line))
+    return found
 
 
 def _size(path: Path) -> int:

@@ -125,13 +125,19 @@ class Space:
         await self._leads.remove(name)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
-        """Its transcript as it is in the engine, unless a process of this machine writes it."""
+        """What is needed to go on with it: its transcript as it is in the engine, unless a process of this machine
+        writes it, and the prompts that this names."""
         path = files.transcript if agent == files.transcript.stem else files.agent(agent)
-        await self._copies.fetch(agent, path, files.prompts)
+        await self._copies.fetch(agent, path)
+        await self.transcripts.fetch_prompts_of(path, files.prompts)
+
+    async def fetch_lines(self, agent: AgentId, files: SessionFiles) -> None:
+        """To read what an agent elsewhere has done: its transcript alone."""
+        await self._copies.fetch(agent, files.agent(agent))
 
     async def follow(self, agent: AgentId, files: SessionFiles, heard: Callable[[], None]) -> None:
         """Keep the file of an agent that another machine runs as its transcript grows, until it is cancelled."""
-        await self._copies.follow(agent, files.agent(agent), files.prompts, heard)
+        await self._copies.follow(agent, files.agent(agent), heard)
 
     async def forget(self, agent: AgentId) -> None:
         """Of a session in which nothing was said nothing stays."""

@@ -8,23 +8,30 @@ import os
 import shutil
 from pathlib import Path
 
+import anyio.to_thread
+
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
 _PLENTY = 10 << 30  # bytes that must be free on the disk, or nothing waits
 
 
-def put_aside(room: Path, folder: Path) -> None:
+async def put_aside(room: Path, folder: Path) -> None:
     """It is no longer where it was. `folder` is the worker's for code."""
-    aside = folder / "closed" / f"{room.name}-{os.urandom(4).hex()}"
+    if not _put_aside(room, folder / "closed"):
+        await anyio.to_thread.run_sync(remove_tree, room)
+
+
+def _put_aside(room: Path, closed: Path) -> bool:
+    """False: it is still there, and is to be deleted now."""
     try:
-        make_dir(aside.parent)
-        room.rename(aside)
-        if shutil.disk_usage(folder).free >= _PLENTY:
-            return
+        if shutil.disk_usage(room).free < _PLENTY:
+            return False
+        make_dir(closed)
+        room.rename(closed / f"{room.name}-{os.urandom(4).hex()}")
     except OSError:
-        aside = room
-    remove_tree(aside)
+        return False
+    return True
 
 
 def delete_closed(folder: Path) -> None:

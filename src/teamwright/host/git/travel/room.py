@@ -79,6 +79,7 @@ class Room:
     def __init__(self, site: Site, origin: Origin) -> None:
         self._site, self._origin = site, origin
         self.path = site.folder / "rooms" / origin.agent / "tree"
+        self.branch = branch_of(flat_name(origin.name, origin.agent))
         self.notes: tuple[str, ...] = ()  # about the clone itself, for the model, once
         self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
         self._repo = ours(self.path / ".git", self.path)
@@ -89,10 +90,6 @@ class Room:
         self._back: tuple[str, str, Mapping[str, str]] | None = None
         self._told = set[str]()
         self._shown: Mapping[str, BranchBack] = {}  # work of the others, as it is here
-
-    @property
-    def branch(self) -> str:
-        return branch_of(flat_name(self._origin.name, self._origin.agent))
 
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
@@ -241,7 +238,7 @@ class Room:
         self._shown = dict(branches)
 
     async def close(self) -> None:
-        await anyio.to_thread.run_sync(put_aside, self.path.parent, self._site.folder)
+        await put_aside(self.path.parent, self._site.folder)
 
     async def _commit(self, tree: str, parents: list[str], words: str, ref: str) -> str:
         """A commit, and a ref that keeps it from the agent's `git gc`."""

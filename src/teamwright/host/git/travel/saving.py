@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -15,6 +16,7 @@ from teamwright.host.git.travel.repo import LONG, Repo, together
 
 MOST_FILE = 64 << 20
 MOST_BRANCHES = 500
+_FEW = 1 << 14  # bytes of an index: to look at that few files takes less than a thread does
 _MOST_REFS = 1 << 20  # bytes of a file that names branches
 _SHOWN = 5
 _LINK = "160000"
@@ -76,7 +78,8 @@ class TreeIndex:
         if only is not None:
             return await self._ask_git(only)
         now, width = file_clock(), len(self._tree or self._head or "") // 2
-        found = await anyio.to_thread.run_sync(find_changed, self._path, self._repo.cwd, self._looked, width)
+        look = partial(find_changed, self._path, self._repo.cwd, self._looked, width)
+        found = look() if self._path.stat().st_size <= _FEW else await anyio.to_thread.run_sync(look)
         if found is None:
             found = await self._ask_git()
         self._looked = now
