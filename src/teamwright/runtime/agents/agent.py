@@ -68,6 +68,7 @@ class Agent:
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: AgentResources | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
+        self.syncs_turns = True  # False: its own end follows that of its turn, and is synced
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
         self._transcript, self._shared = transcript, shared
@@ -373,7 +374,8 @@ class Agent:
                 self.emit(Reminded(user(INTERRUPTED.format(self._interrupted))))
             await self._shared.state.flush()  # what the turn queued is stored before its end is known
             self.emit(end)
-            await self._transcript.sync()
+            if self.syncs_turns:
+                await self._transcript.sync()
             if self._lent is not None:
                 self.use_model(self._lent, "skill")
                 self._lent = None

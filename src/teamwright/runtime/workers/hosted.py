@@ -127,7 +127,7 @@ class Hosted:
 
     async def _live_as_job(self) -> None:
         agent = await self._parts.make()
-        agent.moved = self._parts.moved
+        agent.moved, agent.syncs_turns = self._parts.moved, False
         self._supervisor.own(agent)
         current_agent.set(agent.id)
         await self._begin(agent)

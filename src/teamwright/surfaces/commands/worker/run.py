@@ -20,6 +20,7 @@ from teamwright.tools.bounds import visible
 
 _STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 _MOST_SLOTS = 1000
+_NEW_OBJECTS = 20_000  # between two looks for garbage: an agent alone makes thousands that its end frees
 
 
 def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
@@ -67,6 +68,7 @@ async def _run(wanted: "Wanted") -> int:
     status: list[int] = []
     worker = await open_worker(wanted, Path.cwd(), dict(os.environ), _say)
     gc.freeze()  # what has been imported and set up stays: no need to look through it again
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_heed_signals, worker, group.cancel_scope, status)
