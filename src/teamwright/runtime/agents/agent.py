@@ -75,7 +75,7 @@ class Agent:
         self._bus, self._now, self._trouble, self._settle = shared.bus, shared.now, shared.trouble, shared.settle
         self._inner = shared.metered(spec, history, turns=True)
         self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
-        self._busy = anyio.Lock()  # a turn, or the shortening of the conversation
+        self._busy = anyio.Lock(fast_acquire=True)  # a turn, or the shortening of the conversation
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words

@@ -1,6 +1,7 @@
 """Files of an agent on a worker: saved after each call that may have changed some, sent back as a branch."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,7 +43,7 @@ class SavingKeeper(Struct, frozen=True):
     catalog: Catalog
     emit: Callable[[TreeSaved], None]
     inner: Keeper | None = None
-    busy: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    busy: anyio.Lock = msgspec.field(default_factory=partial(anyio.Lock, fast_acquire=True))
 
     async def around(self, tool: str, args: Mapping[str, Any], ctx: ToolContext, run: Run) -> Outcome:
         outcome = await (run(args, ctx) if self.inner is None else self.inner.around(tool, args, ctx, run))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec import Struct, field
 
 from teamwright.core.crashpoint import crashpoint
@@ -77,7 +78,17 @@ class Database(Struct, eq=False):
         return cast("Value", await self._run(_Job(act)))
 
     async def read(self, look: Callable[[sqlite3.Connection], Value]) -> Value:
-        return cast("Value", await self._run(_Job(look=look)))
+        job = _Job(look=look)
+        if self._queue or self._turn.locked() or self._pace.last > QUICK:
+            return cast("Value", await self._run(job))
+        await checkpoint_if_cancelled()  # nobody is before it
+        db = self._check()
+        self._pace.run_here(lambda: self._attempt(db, job, None))
+        if job.again:
+            return cast("Value", await self._run(job))
+        if job.error is not None:
+            raise job.error
+        return cast("Value", job.value)
 
     def write_soon(self, act: Act[Any]) -> None:
         """Queue it for the next group: the next read or write, `flush` or `close`."""

@@ -51,7 +51,10 @@ def project_root(cwd: Path, home: Path) -> Path:
     The search ends at the home directory, which itself counts only as a git repository: everybody has a `~/.claude`.
     Above `cwd`, a mark that belongs to somebody else (in a shared `/tmp`) does not count.
     """
-    cwd, home = cwd.resolve(), home.resolve()
+    cwd = cwd.resolve()
+    if _marked(cwd / ".git", None):
+        return cwd
+    home = home.resolve()
     owners = {os.geteuid(), cwd.stat().st_uid}
     for place in (cwd, *cwd.parents):
         marks = (".git",) if place == home else MARKS

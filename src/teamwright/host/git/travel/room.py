@@ -84,7 +84,9 @@ class Room:
         self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
         self._repo = ours(self.path / ".git", self.path)
         self._index = TreeIndex(self._repo, self.path.parent)
-        self._busy = anyio.Lock()  # one look at a time: a teammate's turn may end while an agent of its own works
+        self._busy = anyio.Lock(
+            fast_acquire=True
+        )  # one look at a time: a teammate's turn may end while an agent of its own works
         self._last: SavedTree | None = None
         self._tree, self._count = "", 0
         self._back: tuple[str, str, Mapping[str, str]] | None = None

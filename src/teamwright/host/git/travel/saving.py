@@ -3,9 +3,10 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio.to_thread
 from msgspec import Struct
@@ -14,9 +15,11 @@ from teamwright.core.text import plural, shown
 from teamwright.host.git.travel.index_file import file_clock, find_changed
 from teamwright.host.git.travel.repo import LONG, Repo, together
 
+T = TypeVar("T")
 MOST_FILE = 64 << 20
 MOST_BRANCHES = 500
 _FEW = 1 << 14  # bytes of an index: to look at that few files takes less than a thread does
+_CHUNK = 1 << 12
 _MOST_REFS = 1 << 20  # bytes of a file that names branches
 _SHOWN = 5
 _LINK = "160000"
@@ -59,7 +62,9 @@ class TreeIndex:
         self._path.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed; nobody else writes it
         if not self._path.exists():
             self._head, only = None, None
-        heads, paths = await together(self._heads.read(), self._look(only))
+        heads, paths = self._heads.unchanged(), self._quick_look(only)
+        if heads is None or paths is None:
+            heads, paths = await together(_given(heads, self._heads.read), _given(paths, partial(self._look, only)))
         if self._head != heads.commit:  # it stands on another commit: an index of that one
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
@@ -69,24 +74,32 @@ class TreeIndex:
             self._tree = (await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip()
         return heads, Looked(self._tree, skipped)
 
-    async def _look(self, only: Path | None) -> list[str]:
-        outside = only is not None and not only.is_relative_to(self._repo.cwd)
-        return [] if self._head is None or outside else await self._changed(only)
+    def _quick_look(self, only: Path | None) -> list[str] | None:
+        """Paths that differ from our index; None if that takes longer than a moment to say."""
+        if self._head is None or (only is not None and not only.is_relative_to(self._repo.cwd)):
+            return []
+        return self._compare() if only is None and self._path.stat().st_size <= _FEW else None
 
-    async def _changed(self, only: Path | None = None) -> list[str]:
-        """Paths that differ from our index, and those that it does not have; ignored ones are not among them."""
+    async def _look(self, only: Path | None) -> list[str]:
         if only is not None:
             return await self._ask_git(only)
-        now, width = file_clock(), len(self._tree or self._head or "") // 2
-        look = partial(find_changed, self._path, self._repo.cwd, self._looked, width)
-        found = look() if self._path.stat().st_size <= _FEW else await anyio.to_thread.run_sync(look)
+        now, many = file_clock(), self._path.stat().st_size > _FEW
+        found = await anyio.to_thread.run_sync(self._compare) if many else None
         if found is None:
-            found = await self._ask_git()
-        self._looked = now
+            found, self._looked = await self._ask_git(), now
+        return found
+
+    def _compare(self) -> list[str] | None:
+        """Without git; None if only git can tell."""
+        now, width = file_clock(), len(self._tree or self._head or "") // 2
+        found = find_changed(self._path, self._repo.cwd, self._looked, width)
+        if found is not None:
+            self._looked = now
         return found
 
     async def _ask_git(self, only: Path | None = None) -> list[str]:
-        """What was only touched is noted in the index, so that it is read once."""
+        """Paths that differ from our index, and those that it does not have; ignored ones are not among them. What was
+        only touched is noted in the index, so that it is read once."""
         where = ("--", str(only)) if only else ()
         words = ("--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", *where)
         noting = self._extra | {"GIT_OPTIONAL_LOCKS": "1"}
@@ -119,6 +132,10 @@ class TreeIndex:
             ran = await self._repo.run(*words, input=_fields(part), extra=self._extra, limit=LONG)
             faults |= await self._add_each(part, words) if ran.status else {}
         return faults
+
+
+async def _given(found: T | None, otherwise: Callable[[], Awaitable[T]]) -> T:
+    return found if found is not None else await otherwise()
 
 
 def _changed_path(entry: str) -> str:
@@ -184,11 +201,15 @@ class HeadReader:
         """They are so now."""
         self._heads, self._files = heads, _ref_files(Path(self._repo.extra["GIT_DIR"]))
 
+    def unchanged(self) -> Heads | None:
+        """As they were; None if something has changed that they depend on."""
+        files = _ref_files(Path(self._repo.extra["GIT_DIR"]))
+        return self._heads if files is not None and files == self._files else None
+
     async def read(self) -> Heads:
         files = _ref_files(Path(self._repo.extra["GIT_DIR"]))
-        if self._heads is None or files is None or files != self._files:
-            self._heads = await read_heads(self._repo)
-            self._files = files  # read before git was asked: what changes in between is seen the next time
+        self._heads = await read_heads(self._repo)
+        self._files = files  # read before git was asked: what changes in between is seen the next time
         return self._heads
 
 
@@ -224,10 +245,14 @@ def _small_file(path: str) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return b""
-    with os.fdopen(fd, "rb") as file:
-        data = file.read(_MOST_REFS + 1)
-    if len(data) > _MOST_REFS:
-        raise ValueError(path)
+    try:
+        data = b""
+        while part := os.read(fd, _CHUNK):
+            data += part
+            if len(data) > _MOST_REFS:
+                raise ValueError(path)
+    finally:
+        os.close(fd)
     return data
 
 
