@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
+_NEW_OBJECTS = 10_000  # between two looks for garbage: hundreds of agents make and free many
 
 
 class Headless(msgspec.Struct, frozen=True):
@@ -59,6 +60,7 @@ async def run(headless: Headless, options: Options) -> int:
     opened = await open_session(options)
     session = DrivenSession(opened, opened.home or home_from(options.env))
     gc.freeze()  # what has been imported and set up stays: no need to look through it again
+    gc.set_threshold(_NEW_OBJECTS)
     gc.enable()
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
