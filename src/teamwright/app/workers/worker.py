@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 from anyio import Semaphore
 from msgspec import Struct
 
@@ -58,7 +57,6 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
     """One that has joined; it may be given agents once its office has offered its slots."""
 
     office: Office
-    sweep: Callable[[], None]
     space: Space
     models: Models
     drain_seconds: float
@@ -68,7 +66,7 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
         try:
             await self.space.close()
         finally:
-            await anyio.to_thread.run_sync(self.sweep)
+            await self.office.sweep()
             await self.models.routed.aclose()
 
 
@@ -77,9 +75,8 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     workspace = open_workspace(Options(cwd=cwd, env=env, setting_sources=("user",)))
     own, home = workspace.own.engine, workspace.home.root
     models = open_worker_models(workspace)
-    address = read_own(wanted.join, env, workspace)
     how = Joining(role="worker", lease=read_lease(env), patience=own.patience_seconds)
-    space = await open_space(address, home, how)
+    space = await open_space(read_own(wanted.join, env, workspace), home, how)
     try:
         log = LogFile(home / "logs" / "teamwright.log", SessionId(f"worker {wanted.name}"), lambda text: text)
         process = await ProcessTable(space.database, space.home.run).register(SessionId(""))
@@ -87,7 +84,6 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
         async def opened(remote: Remote) -> Hosted:
             return await open_hosted(ground, remote)
 
-        sweep = partial(delete_closed, home / "remote")
         deps = OfficeDeps(
             database=space.database,
             process=process.id,
@@ -95,7 +91,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
             open=opened,
             say=say,
             log=log.write,
-            sweep=sweep,
+            sweep=partial(delete_closed, home / "remote"),
             once=wanted.once,
         )
         office = Office(deps)
@@ -114,7 +110,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     except BaseException:
         await space.close()
         raise
-    return OpenWorker(office=office, sweep=sweep, space=space, models=models, drain_seconds=own.drain_seconds)
+    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds)
 
 
 def _offer(wanted: Wanted, models: Models) -> OfferSlots:

@@ -3,25 +3,15 @@
 from pathlib import Path
 
 _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "apfs"})
-
-
-_devices: dict[int, bool] = {}
+_devices: dict[int, bool] = {}  # by number: the table is read once for each
 
 
 def is_near(path: Path) -> bool:
-    """By the table of mounts, which is read once for each device."""
+    """By the table of mounts; what is not known to be local may not answer, and counts as far."""
     try:
         device = path.stat().st_dev
-    except OSError:
-        return _is_local(path)
-    if device not in _devices:
-        _devices[device] = _is_local(path)
-    return _devices[device]
-
-
-def _is_local(path: Path) -> bool:
-    """What is not known to be local may not answer, and counts as far."""
-    try:
+        if device in _devices:
+            return _devices[device]
         table = Path("/proc/self/mountinfo").read_text(errors="replace")
     except OSError:
         return False
@@ -31,4 +21,5 @@ def _is_local(path: Path) -> bool:
         place = fields.split(" ")[4].replace("\\040", " ")
         if len(place) >= found and (path == Path(place) or path.is_relative_to(place)):
             found, kind = len(place), rest.split(" ")[0]
-    return kind in _LOCAL
+    _devices[device] = kind in _LOCAL
+    return _devices[device]

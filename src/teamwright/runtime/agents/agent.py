@@ -55,6 +55,7 @@ class Agent:
     plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
     moved: str = ""  # what it is told before its next request, where it continues on another machine
     leaving: bool = False  # this process hands it over: no call is begun any more
+    syncs_turns: bool = True  # False: its own end follows that of its turn, and is synced
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
@@ -68,7 +69,6 @@ class Agent:
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: AgentResources | None = None
         self.parked = False  # this process leaves it, in the middle of a turn if need be
-        self.syncs_turns = True  # False: its own end follows that of its turn, and is synced
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
         self._transcript, self._shared = transcript, shared

@@ -56,7 +56,7 @@ class Office:
     async def run(self) -> None:
         """Until it is cancelled, its first agent is done where that is all it is to do, or the store has a fault."""
         async with self._group:
-            self._group.start_soon(self._sweep)
+            self._group.start_soon(self._keep_tidy)
             try:
                 await self._watch()
             except StoreError as error:
@@ -76,10 +76,13 @@ class Office:
             with anyio.move_on_after(_LOOK):
                 await news.wait()
 
-    async def _sweep(self) -> None:
+    async def sweep(self) -> None:
+        await anyio.to_thread.run_sync(self._deps.sweep)
+
+    async def _keep_tidy(self) -> None:
         """When nobody works, or after a while; what a killed worker left, at once."""
         while True:
-            await anyio.to_thread.run_sync(self._deps.sweep)
+            await self.sweep()
             await self._litter.wait()
             with anyio.move_on_after(_SWEEP):
                 while self._hosted:
