@@ -154,7 +154,7 @@ def test_streams_that_are_closed_are_taken_by_no_file(program: Program, args: li
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 @pytest.mark.parametrize(
-    "args", [["-p", "hi"], ["-p", "hi", "--output-format", "stream-json", "--verbose"], ["config"]]
+    "args", [["-p", "hi"], ["-p", "hi", "--output-format", "stream-json", "--verbose"], ["config"], ["--version"]]
 )
 def test_a_full_disk_under_the_output_is_one_sentence(program: Program, args: list[str]) -> None:
     argv = [*ARGV, *args, *program.model(["hello"])] if "-p" in args else [*ARGV, *args]

@@ -19,7 +19,13 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
     if args in (["--version"], ["-v"], ["-V"]):
         from teamwright import __version__
 
-        sys.stdout.write(f"{__version__} (Teamwright)\n")
+        try:
+            sys.stdout.write(f"{__version__} (Teamwright)\n")
+            sys.stdout.flush()
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                _complain(_refused(error) or str(error))
+            os._exit(1)  # or what is still to be written would fail again
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
