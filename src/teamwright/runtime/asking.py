@@ -63,7 +63,8 @@ class Asking:
         while (before := self._last) is not None and not before.over.is_set():
             with anyio.move_on_after(LOOK):
                 await before.over.wait()
-            if main.closing or main.halted is not None or (before.posted and main.resting):
+            still = before is self._last and not before.over.is_set()  # of several that waited one has gone on
+            if main.closing or main.halted is not None or (still and before.posted and main.resting):
                 break  # it was withdrawn, or its end could not be recorded
         if main.closing:
             raise UsageError(CLOSED)
