@@ -5,7 +5,7 @@ import { drop, fill, get, Line, merge, post, put } from "./net.js";
 export const state = {
   line: "opening", // opening, open, away, refused
   trouble: "", // why there is no key
-  role: "full",
+  role: localStorage.getItem("teamwright.role") || "full", // the last one, until the hub tells: a watcher sees no buttons
   only: "", // the session of a link for one session alone
   ready: false,
   sessions: new Map(),
@@ -268,6 +268,7 @@ export function connect() {
     if (how === "open") {
       const changed = state.role !== told.role;
       state.role = told.role;
+      localStorage.setItem("teamwright.role", told.role);
       if (changed) arrive(); // not every page is for everybody
       state.only = told.session || "";
       for (const held of state.data.values()) held.stale = true;
