@@ -147,8 +147,8 @@ async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
     if lock is None:
         raise StoreError(f"Agent {agent} is run by another process of this machine.")
     try:
-        await space.transcripts.fetch(agent, files.agent(agent), files.prompts)
-        past = await anyio.to_thread.run_sync(_read_past, files.agent(agent))
+        some = await space.transcripts.fetch(agent, files.agent(agent), files.prompts)
+        past = await anyio.to_thread.run_sync(_read_past, files.agent(agent)) if some else _Past()
         origin = Origin(
             agent, charter.name, charter.project, charter.base, Author(charter.author, charter.email), charter.upstream
         )
@@ -209,7 +209,7 @@ async def _find_files(ground: "Ground", session: SessionId) -> SessionFiles:
 
 
 def _read_past(path: Path) -> _Past:
-    events = [line.event for _, line in transcripts.read(path)] if path.is_file() else []
+    events = [line.event for _, line in transcripts.read(path)]
     saved = tuple(event.saved for event in events if isinstance(event, TreeSaved))
     cwd = next((event.cwd for event in events if isinstance(event, AgentStarted)), "")
     return _Past(saved, cwd, sum(not isinstance(event, Resumed | Reminded) for event in events))

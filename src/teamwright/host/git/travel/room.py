@@ -111,7 +111,10 @@ class Room:
             await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
         base = known or await self._read_base()
         self._tree, self.notes = base.tree, base.notes
-        await anyio.to_thread.run_sync(self._index.seed)
+        if copy is not None:
+            self._index.seed()  # a small file
+        else:
+            await anyio.to_thread.run_sync(self._index.seed)
         head, refs = self._start
         self._index.know(Heads(head, origin.base, refs), base.tree)
 
