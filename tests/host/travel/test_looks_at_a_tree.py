@@ -180,3 +180,14 @@ async def test_a_file_of_the_same_tick_as_the_last_look_is_left_to_git(machines:
     assert find_changed(index, tree, written + 1, 20) == ["README.md"]
     (tree / "README.md").unlink()
     assert find_changed(index, tree, written + 1, 20) == ["README.md"]
+
+
+@pytest.mark.spec("Z9")
+async def test_where_files_have_whole_seconds_a_tick_is_longer(machines: Machines):
+    room = await machines.start()
+    index, tree, second = room.path / ".git" / "index", room.path, 10**9
+    for path in tree.iterdir():
+        os.utime(path, ns=(5 * second, 5 * second))
+    git(tree, "update-index", "--refresh")
+    assert find_changed(index, tree, 6 * second, 20) is None
+    assert find_changed(index, tree, 7 * second, 20) == []

@@ -76,11 +76,16 @@ def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str
     for path, found in _files_below(top, b""):
         was = gone.pop(path, None)
         same = was == _facts(found)
-        if was is None or (same and found.st_mtime_ns >= looked) or (not same and found.st_size > _LARGE):
+        if was is None or (same and _tick_after(found.st_mtime_ns) > looked) or (not same and found.st_size > _LARGE):
             return None
         if not same:
             changed.append(path)
     return [os.fsdecode(path) for path in (*changed, *gone)]
+
+
+def _tick_after(time: int) -> int:
+    """When a file that is written would get another time than this. Some file systems know whole seconds only."""
+    return time + (1 if time % 10**9 else 2 * 10**9)
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:
