@@ -82,6 +82,20 @@ async def test_where_nothing_holds_it_is_said_and_commands_need_approval(walker:
     assert "nothing here can hold it" in note and "teamwright doctor" in note
 
 
+@pytest.mark.spec("V15")
+async def test_a_host_that_is_none_is_said_to_mean_nothing(walker: Walker) -> None:
+    network = {
+        "allowedDomains": ["ok.example", "http://x.example/"],
+        "deniedDomains": ["bad host", "http://z.example/"],
+    }
+    walk = await play(walker, run("true"), settings=block({"enabled": True, "network": network}))
+    notes = [note.partition(": write")[0] for note in walk.session.notes if "Domains" in note]
+    assert notes == [
+        "sandbox.network.allowedDomains: 'http://x.example/' is not a host and allows nothing",
+        "sandbox.network.deniedDomains: 'bad host' is not a host and denies nothing",
+    ]
+
+
 @pytest.mark.spec("V2")
 @pytest.mark.parametrize("more", [{"settings": block({"failIfUnavailable": True})}, {"mode": "bypassPermissions"}])
 async def test_where_it_is_required_no_session_opens_without_it(walker: Walker, more: dict[str, Any]) -> None:

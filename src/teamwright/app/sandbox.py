@@ -1,6 +1,6 @@
 """The sandbox as settings, rules, flags and the machine make it; nothing of it is imported where it is off."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,12 +128,22 @@ def _why_needed(options: Options, workspace: Workspace) -> str:
     )
 
 
-def absence_note(setup: SandboxSetup) -> str:
-    """Told where it is on and nothing holds."""
-    return (
-        f"the sandbox is on, but nothing here can hold it ({setup.found.why}): commands run without it and need "
-        "approval as ever; `teamwright doctor` says what is missing, --no-sandbox turns it off"
-    )
+def sandbox_notes(setup: SandboxSetup) -> Iterator[str]:
+    """What the person should know of it: that nothing holds it, and entries that mean nothing."""
+    from teamwright.core.sandbox.hosts import read_entry  # noqa: PLC0415
+
+    if not setup.holds:
+        yield (
+            f"the sandbox is on, but nothing here can hold it ({setup.found.why}): commands run without it and need "
+            "approval as ever; `teamwright doctor` says what is missing, --no-sandbox turns it off"
+        )
+    how = "write a name, `*.name` or an address, with `:port` if need be"
+    for entry in setup.domains:
+        if read_entry(entry) is None:
+            yield f"sandbox.network.allowedDomains: {shown(entry, 100)!r} is not a host and allows nothing: {how}"
+    for entry in setup.settings.values.network.denied_domains:
+        if read_entry(entry, wide=True) is None:
+            yield f"sandbox.network.deniedDomains: {shown(entry, 100)!r} is not a host and denies nothing: {how}"
 
 
 def offered_tier(options: Options) -> str:

@@ -55,10 +55,10 @@ def read_setup(options: Options) -> Setup:
     sandbox = _read_fence(options, workspace) if options.sandbox or fence.values.enabled else None
     registry = AgentRegistry(options, workspace, rules, written, sandbox.words if sandbox else None)
     notes = [*workspace.notes, *problems, *registry.problems, *written.problems]
-    if sandbox is not None and not sandbox.holds:
-        from teamwright.app.sandbox import absence_note  # noqa: PLC0415
+    if sandbox is not None:
+        from teamwright.app.sandbox import sandbox_notes  # noqa: PLC0415
 
-        notes.append(absence_note(sandbox))
+        notes.extend(sandbox_notes(sandbox))
     if any((settings.layers, written.unread, registry.unread)):
         notes.extend(_news(workspace, written, registry))
     telemetry = None
