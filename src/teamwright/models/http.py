@@ -75,10 +75,9 @@ class StreamListener(Protocol):
 class _Body(aiohttp.Payload):
     """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence, sent: Callable[[], None]) -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence) -> None:
         super().__init__(pieces, content_type="application/json")
-        self._pieces = pieces
-        self._silence, self._sent = silence, sent
+        self._pieces, self._silence = pieces, silence
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -86,7 +85,6 @@ class _Body(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         await self._write_all(writer)
-        self._sent()
         self._silence.broken()
 
     async def _write_all(self, writer: AbstractStreamWriter) -> None:
@@ -123,7 +121,7 @@ class HttpClient:
         version: str = "",
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
-        """`meanwhile` is called once, when the first request has left: there is time until its answer comes."""
+        """`meanwhile` is called once, when the first answer has begun: there is time until it ends."""
         self._env, self._meanwhile = env, meanwhile
         self._agent = f"teamwright/{version}" if version else "teamwright"
         self._silence = silence
@@ -161,7 +159,7 @@ class HttpClient:
         try:
             async with self._open().post(
                 url,
-                data=_Body(body, silence, self._has_left),
+                data=_Body(body, silence),
                 headers=headers,
                 allow_redirects=False,  # a key must not travel to another host
                 proxy=(proxy := proxy_for(url, self._env)),
@@ -170,7 +168,7 @@ class HttpClient:
                 silence.broken()
                 if response.status != 200:
                     raise await _refused(place, response, self._silence)
-                await _listen(place, response, listener, silence)
+                await _listen(place, response, listener, silence, self._has_begun)
         except aiohttp.ClientError as error:
             raise _broken(place, error, self._silence) from error
         except EventTooLong as error:
@@ -178,7 +176,7 @@ class HttpClient:
         except OSError as error:  # a time limit among them
             raise _broken(place, error, self._silence) from error
 
-    def _has_left(self) -> None:
+    def _has_begun(self) -> None:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             meanwhile()
@@ -281,7 +279,11 @@ def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
 
 
 async def _listen(
-    place: Endpoint, response: aiohttp.ClientResponse, listener: StreamListener, silence: ServerSilence
+    place: Endpoint,
+    response: aiohttp.ClientResponse,
+    listener: StreamListener,
+    silence: ServerSilence,
+    begun: Callable[[], None],
 ) -> None:
     kind = response.content_type
     if kind == "application/json":
@@ -299,6 +301,7 @@ async def _listen(
             if listener.finished:
                 return await _end(response)
         if listener.heard != heard:
+            begun()
             silence.broken()
         elif arrived or reader.growing:
             silence.pinged()
