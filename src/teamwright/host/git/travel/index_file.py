@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE of Linux, which file systems take their times from
-_MOST = 128 << 10  # bytes of the index; of more files than that holds, git says faster what has changed
+_MOST = 32 << 10  # bytes of the index, some 400 files: of more git says faster what has changed
 _VERSION_2 = b"DIRC\0\0\0\2"
 _STAT = struct.Struct(">10I")  # ctime and its ns, mtime and its ns, device, inode, mode, owner, group, size
 _LARGE = 1 << 20  # bytes of a file; git says whether it was only touched
