@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -80,7 +79,7 @@ class Agent:
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words
-        self.closing = False
+        self.closing, self._closed, self._resting, self._woken = False, anyio.Event(), anyio.Event(), anyio.Event()
         self._seat = SessionTurn(
             agent=spec.id,
             history=history,
@@ -283,20 +282,6 @@ class Agent:
         await self.inbox.wait()
         self._woken.set()
         self._resting, self._woken = anyio.Event(), anyio.Event()
-
-    # Made when somebody asks: most agents live for one task, and hundreds may be waiting.
-
-    @cached_property
-    def _resting(self) -> anyio.Event:
-        return anyio.Event()
-
-    @cached_property
-    def _woken(self) -> anyio.Event:
-        return anyio.Event()
-
-    @cached_property
-    def _closed(self) -> anyio.Event:
-        return anyio.Event()
 
     def has_closed(self) -> None:
         self._closed.set()
