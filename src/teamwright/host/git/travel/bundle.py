@@ -14,7 +14,9 @@ from msgspec import Struct
 from teamwright.core.data.code import COMMIT
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
+from teamwright.host.git.travel.loose_pack import Added, pack_added
 from teamwright.host.git.travel.repo import LONG, Repo
+from teamwright.osfiles.private import write_all
 
 MOST_BYTES = 2 << 30  # of one bundle
 _MOST_LINE, _MOST_HEADER = 4096, 4 << 20
@@ -32,10 +34,9 @@ class Header(Struct, frozen=True):
 async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[str], path: Path) -> int:
     """Commits `refs`, by the names that they get in it, without what `without` brings; at least one must be left."""
     tips = list(dict.fromkeys(refs.values()))
-    header = _header(refs, without).encode("utf-8", "surrogateescape")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = _open_new(path)
     try:
-        os.write(fd, header)
+        os.write(fd, _header(refs, without))
         words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet")
         await repo.text(*words, input=_wanted(tips, without), sink=fd, limit=LONG)
         return os.fstat(fd).st_size
@@ -43,14 +44,32 @@ async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[st
         os.close(fd)
 
 
+def write_added(git_dir: Path, refs: Mapping[str, str], without: Sequence[str], added: Added, path: Path) -> bool:
+    """The same where nothing but `added` is left, without git. False: only git can, and nothing was written."""
+    pack = pack_added(git_dir, added)
+    if pack is None:
+        return False
+    fd = _open_new(path)
+    try:
+        write_all(fd, _header(refs, without) + pack)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _open_new(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
 def _wanted(tips: Sequence[str], without: Sequence[str]) -> bytes:
     return "".join([*(f"{tip}\n" for tip in tips), *(f"^{commit}\n" for commit in without)]).encode()
 
 
-def _header(refs: Mapping[str, str], without: Sequence[str]) -> str:
+def _header(refs: Mapping[str, str], without: Sequence[str]) -> bytes:
     kind = _FORMATS[len(next(iter(refs.values())))]
     first = "# v2 git bundle\n" if kind == "sha1" else f"# v3 git bundle\n@object-format={kind}\n"
-    return first + "".join(f"-{commit} \n" for commit in without) + _named(refs) + "\n"
+    text = first + "".join(f"-{commit} \n" for commit in without) + _named(refs) + "\n"
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _named(refs: Mapping[str, str]) -> str:

@@ -12,32 +12,40 @@ import struct
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE of Linux, which file systems take their times from
-_MOST = 32 << 10  # bytes of the index, some 400 files: of more git says faster what has changed
+_MOST = 96 << 10  # bytes of the index, some 1,000 files: of more git says faster what has changed
 _VERSION_2 = b"DIRC\0\0\0\2"
 _STAT = struct.Struct(">10I")  # ctime and its ns, mtime and its ns, device, inode, mode, owner, group, size
 _LARGE = 1 << 20  # bytes of a file; git says whether it was only touched
 _LENGTH = 0x0FFF  # of a path; what else stands in an entry's flags is special
 _32 = 0xFFFFFFFF
+_SECOND = 10**9  # in nanoseconds
+_TICK = 2 * _SECOND  # the longest between two times of a file system
 _LINK = 0o160000  # a submodule, whose files are no business of ours
+
+
+Stamp = tuple[int, int, int, int, int]
+"""When a file was changed in any way and when it was written, its inode, mode and size: not the device, which is not
+the same after each start of a machine."""
 
 
 class IndexEntry(Struct, frozen=True):
     path: bytes
-    facts: tuple[int, ...]  # as of `_facts`
+    stamp: Stamp
     at: int  # where it begins in the file
 
     @property
     def mode(self) -> int:
-        return self.facts[5]
+        return self.stamp[3]
 
     @property
     def size(self) -> int:
-        return self.facts[8]
+        return self.stamp[4]
 
 
 class IndexFile(Struct, frozen=True):
@@ -49,14 +57,15 @@ class IndexFile(Struct, frozen=True):
         """The same, of other files with the same contents."""
         data = bytearray(self.data[: -self.width])
         for entry, file in zip(self.entries, found, strict=True):
-            facts = _facts(file)
-            _STAT.pack_into(data, entry.at, *facts[:4], file.st_dev & _32, *facts[4:])
+            times = (*divmod(file.st_ctime_ns, _SECOND), *divmod(file.st_mtime_ns, _SECOND))
+            facts = (*times, file.st_dev, file.st_ino, entry.mode, file.st_uid, file.st_gid, file.st_size)
+            _STAT.pack_into(data, entry.at, *(fact & _32 for fact in facts))
         return bytes(data) + (hashlib.sha256 if self.width == 32 else hashlib.sha1)(data).digest()
 
 
 def file_clock() -> int:
     """The time that the kernel would write at a file now, in nanoseconds, or a little earlier."""
-    return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - 10**9
+    return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _SECOND
 
 
 def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] | None:
@@ -72,11 +81,12 @@ def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] |
 
 
 def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str] | None:
-    gone, changed = {entry.path: entry.facts for entry in entries if entry.mode != _LINK}, list[bytes]()
+    gone, changed = {entry.path: entry.stamp for entry in entries if entry.mode != _LINK}, list[bytes]()
     for path, found in _files_below(top, b""):
-        was = gone.pop(path, None)
-        same = was == _facts(found)
-        if was is None or (same and _tick_after(found.st_mtime_ns) > looked) or (not same and found.st_size > _LARGE):
+        was, written, size = gone.pop(path, None), found.st_mtime_ns, found.st_size
+        same = was == (found.st_ctime_ns, written, found.st_ino & _32, _mode(found.st_mode), size & _32)
+        late = written > looked - _TICK and _tick_after(written) > looked
+        if was is None or (same and late) or (not same and size > _LARGE):
             return None
         if not same:
             changed.append(path)
@@ -85,16 +95,13 @@ def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str
 
 def _tick_after(time: int) -> int:
     """When a file that is written would get another time than this. Some file systems know whole seconds only."""
-    return time + (1 if time % 10**9 else 2 * 10**9)
+    return time + (1 if time % _SECOND else _TICK)
 
 
-def _facts(found: os.stat_result) -> tuple[int, ...]:
-    """As in an entry, without the device, which is not the same after each start of a machine."""
-    kind = found.st_mode
-    mode = (0o100755 if kind & 0o100 else 0o100644) if stat.S_ISREG(kind) else stat.S_IFMT(kind)
-    changed, written = divmod(found.st_ctime_ns, 10**9), divmod(found.st_mtime_ns, 10**9)
-    all = (*changed, *written, found.st_ino, mode, found.st_uid, found.st_gid, found.st_size)
-    return tuple(fact & _32 for fact in all)
+@cache
+def _mode(kind: int) -> int:
+    """As in an entry."""
+    return (0o100755 if kind & 0o100 else 0o100644) if stat.S_ISREG(kind) else stat.S_IFMT(kind)
 
 
 def _files_below(top: bytes, folder: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -120,7 +127,8 @@ def read_index(index: Path, width: int) -> IndexFile | None:
         end = data.index(0, begin)
         if int.from_bytes(data[begin - 2 : begin], "big") & ~_LENGTH:
             return None
-        facts = _STAT.unpack_from(data, at)
-        found.append(IndexEntry(data[begin:end], facts[:4] + facts[5:], at))
+        changed, changed_ns, written, written_ns, _, inode, mode, _, _, size = _STAT.unpack_from(data, at)
+        stamp = (changed * _SECOND + changed_ns, written * _SECOND + written_ns, inode, mode, size)
+        found.append(IndexEntry(data[begin:end], stamp, at))
         at += (end - at + 8) // 8 * 8
     return IndexFile(data, width, tuple(found))

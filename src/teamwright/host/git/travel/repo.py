@@ -44,6 +44,9 @@ _SETTINGS = {
     "commit.gpgSign": "false",
 }
 
+# After a power cut an agent's clone is made anew from what the engine has.
+_UNSYNCED = {"core.fsync": "none"}
+
 
 class Repo(Struct, frozen=True):
     """Where git is run, and with what."""
@@ -109,7 +112,8 @@ def theirs(cwd: Path) -> Repo:
 def ours(git_dir: Path, tree: Path | None = None) -> Repo:
     """A repository that we made, bare or with a tree."""
     where = {"GIT_DIR": str(git_dir)} | ({"GIT_WORK_TREE": str(tree)} if tree is not None else {})
-    front = tuple(word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}"))
+    settings = _SETTINGS if tree is None else _SETTINGS | _UNSYNCED
+    front = tuple(word for name, value in settings.items() for word in ("-c", f"{name}={value}"))
     return Repo(git_dir if tree is None else tree, _PLAIN | _ALONE | where, front)
 
 

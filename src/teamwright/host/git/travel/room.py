@@ -14,9 +14,10 @@ from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.base_copy import BaseCopy, read_copy, write_copy
-from teamwright.host.git.travel.bundle import write_bundle
+from teamwright.host.git.travel.bundle import write_added, write_bundle
 from teamwright.host.git.travel.cache import Cache
 from teamwright.host.git.travel.closed_rooms import put_aside
+from teamwright.host.git.travel.loose_pack import Added
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
 from teamwright.host.git.travel.repo import LONG, check_commits, ours, together
@@ -29,7 +30,7 @@ from teamwright.host.git.travel.repository import (
     write_repository,
 )
 from teamwright.host.git.travel.restoring import restore
-from teamwright.host.git.travel.saving import Heads, TreeIndex, has_links, in_words
+from teamwright.host.git.travel.saving import Heads, Looked, TreeIndex, has_links, in_words
 from teamwright.host.git.worktrees.record import branch_of
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
@@ -159,27 +160,25 @@ class Room:
             return None
         new = {path: why for path, why in looked.skipped.items() if path not in self._told}
         self._told |= new.keys()
-        saved = await self._store(heads, looked.tree, in_words(new))
+        saved = await self._store(heads, looked, in_words(new))
         self._last, self._tree, self._count = saved, looked.tree, self._count + 1
         return saved
 
-    async def _store(self, heads: Heads, tree: str, notes: tuple[str, ...]) -> SavedTree:
+    async def _store(self, heads: Heads, looked: Looked, notes: tuple[str, ...]) -> SavedTree:
         """In the engine, on top of what is there of this agent."""
-        last = self._last
-        if (
-            last
-            and tree == self._tree
-            and {heads.commit, *heads.refs.values()} <= {self._origin.base, *last.refs.values()}
-        ):
+        last, base, tree = self._last, self._origin.base, looked.tree
+        tips = {heads.commit, *heads.refs.values()}
+        if last and tree == self._tree and tips <= {base, *last.refs.values()}:
             return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # names have changed, and no more
         whole = last is None or self._count % _WHOLE == 0
         parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
-        base = self._origin.base
         before = [base, last.commit, *last.refs.values()] if last is not None and not whole else [base]
         commit = await self._commit(tree, parents, "saved", SAVED)
         refs = {SAVED: commit} | heads.refs
+        known = looked.since == self._tree and tips <= set(before) and (last is None or not whole)
+        added = Added(commit, tree, looked.paths) if known else None
         try:
-            object = await self._put(refs, list(dict.fromkeys(before)), new=True)
+            object = await self._put(refs, list(dict.fromkeys(before)), new=True, added=added)
         except ToolError:  # of a branch that the agent deleted its `git gc` may have left nothing
             object = await self._put(refs, await self._repo.commits_of(list(dict.fromkeys(before))), new=True)
         return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
@@ -250,9 +249,13 @@ class Room:
         commit = Commit(tree, tuple(parents), self._origin.author, words)
         return await anyio.to_thread.run_sync(write_commit, self.path / ".git", commit, ref)
 
-    async def _put(self, refs: Mapping[str, str], without: list[str], *, new: bool = False) -> str:
+    async def _put(
+        self, refs: Mapping[str, str], without: list[str], *, new: bool = False, added: Added | None = None
+    ) -> str:
+        git_dir, write = self.path / ".git", anyio.to_thread.run_sync
         async with draft(self._site.folder / "tmp") as path:
-            await write_bundle(self._repo, refs, without, path)
+            if added is None or not await write(write_added, git_dir, refs, without, added, path):
+                await write_bundle(self._repo, refs, without, path)
             return await put_code(self._site.objects, path, new=new)
 
 

@@ -30,6 +30,8 @@ class Looked(Struct, frozen=True):
 
     tree: str
     skipped: dict[str, str] = {}  # path: why
+    since: str = ""  # the tree of the look before, where it is known what has changed since
+    paths: tuple[str, ...] = ()  # that may be others than in there
 
 
 class TreeIndex:
@@ -62,17 +64,18 @@ class TreeIndex:
         self._path.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed; nobody else writes it
         if not self._path.exists():
             self._head, only = None, None
+        since = self._tree
         heads, paths = self._heads.unchanged(), self._quick_look(only)
         if heads is None or paths is None:
             heads, paths = await together(_given(heads, self._heads.read), _given(paths, partial(self._look, only)))
         if self._head != heads.commit:  # it stands on another commit: an index of that one
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
-            self._head, self._tree, paths = heads.commit, "", await self._ask_git()
+            self._head, self._tree, since, paths = heads.commit, "", "", await self._ask_git()
         skipped = await self._add(paths)
         if not self._tree:
             self._tree = (await self._repo.text("write-tree", extra=self._extra, limit=LONG)).strip()
-        return heads, Looked(self._tree, skipped)
+        return heads, Looked(self._tree, skipped, since, tuple(paths))
 
     def _quick_look(self, only: Path | None) -> list[str] | None:
         """Paths that differ from our index; None if that takes longer than a moment to say."""
