@@ -1,39 +1,73 @@
-"""Rooms that nobody works in any more: put aside at once, deleted when there is time.
+"""Rooms whose agents have ended: an unchanged one serves the next agent, the others are deleted when there is time.
 
-To delete a tree can take longer than an agent worked in it. And where a file system keeps numbers of deleted files back
-for a minute (ext4 without a journal), each new file is searched for past all of them.
+Deleting a tree can take longer than the agent worked in it. And where a file system keeps the numbers of deleted files
+back for a minute (ext4 without a journal), creating a file means searching past all of them.
 """
 
 import os
 import shutil
 from pathlib import Path
 
-import anyio.to_thread
+from msgspec import Struct
 
+from teamwright.host.git.travel.seal import Seal, is_intact
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
-_PLENTY = 10 << 30  # bytes that must be free on the disk, or nothing waits
+_PLENTY = 10 << 30  # bytes that must be free on the disk, or closed rooms are deleted at once
+_MOST_SPARES = 64  # of one commit
+_IN_A_ROOM = {"tree", "index"}
+
+BaseKey = tuple[Path, str]  # a cache's objects, and a commit among them
 
 
-async def put_aside(room: Path, folder: Path) -> None:
-    """It is no longer where it was. `folder` is the worker's for code."""
-    if not _put_aside(room, folder / "closed"):
-        await anyio.to_thread.run_sync(remove_tree, room)
+class _Spare(Struct, frozen=True):
+    room: Path
+    seal: Seal
 
 
-def _put_aside(room: Path, closed: Path) -> bool:
-    """False: it is still there, and is to be deleted now."""
+_spares: dict[BaseKey, list[_Spare]] = {}
+
+
+def put_aside(room: Path, folder: Path) -> Path | None:
+    """Where it is now, below `folder`. None: it is still there, and has to be deleted at once."""
+    closed = folder / "closed"
+    place = closed / f"{room.name}-{os.urandom(4).hex()}"
     try:
-        if shutil.disk_usage(room).free < _PLENTY:
-            return False
-        make_dir(closed)
-        room.rename(closed / f"{room.name}-{os.urandom(4).hex()}")
+        if shutil.disk_usage(room).free >= _PLENTY:
+            make_dir(closed)
+            room.rename(place)
+            return place
     except OSError:
-        return False
-    return True
+        pass
+    return None
 
 
 def delete_closed(folder: Path) -> None:
-    """All that were put aside, also those that a killed worker left."""
+    """Delete all rooms that were put aside, those of a killed worker included."""
+    _spares.clear()
     remove_tree(folder / "closed")
+
+
+def keep_spare(base: BaseKey, room: Path, seal: Seal) -> None:
+    """Remember a closed room whose tree is probably as `seal` has it."""
+    spares = _spares.setdefault(base, [])
+    spares.append(_Spare(room, seal))
+    del spares[:-_MOST_SPARES]
+
+
+def take_spare(base: BaseKey, room: Path) -> bool:
+    """Move a spare room of this commit to `room`, where nothing is yet. False if there is none, or if somebody wrote in
+    the one that was tried."""
+    spares = _spares.get(base)
+    if not spares:
+        return False
+    spare = spares.pop()
+    try:
+        spare.room.rename(room)
+        if {path.name for path in room.iterdir()} <= _IN_A_ROOM and is_intact(spare.seal, room / "tree"):
+            return True
+    except OSError:
+        pass  # it was deleted meanwhile
+    remove_tree(room)
+    return False

@@ -85,7 +85,7 @@ def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str
     for path, found in _files_below(top, b""):
         was, written, size = gone.pop(path, None), found.st_mtime_ns, found.st_size
         same = was == (found.st_ctime_ns, written, found.st_ino & _32, _mode(found.st_mode), size & _32)
-        late = written > looked - _TICK and _tick_after(written) > looked
+        late = written > looked - _TICK and tick_after(written) > looked
         if was is None or (same and late) or (not same and size > _LARGE):
             return None
         if not same:
@@ -93,7 +93,7 @@ def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str
     return [os.fsdecode(path) for path in (*changed, *gone)]
 
 
-def _tick_after(time: int) -> int:
+def tick_after(time: int) -> int:
     """When a file that is written would get another time than this. Some file systems know whole seconds only."""
     return time + (1 if time % _SECOND else _TICK)
 

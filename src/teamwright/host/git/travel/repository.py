@@ -49,9 +49,11 @@ async def plain_config(folder: Path, like: str) -> str:
 
 
 def write_repository(git_dir: Path, config: str, start: StartingPoint) -> None:
-    """HEAD is on the branch, at the base; there is no index yet. Raises OSError."""
+    """HEAD is on the branch, at the base, and no other branch is left; an index is not made. Raises OSError."""
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
-        (git_dir / name).mkdir(parents=True)
+        (git_dir / name).mkdir(parents=True, exist_ok=True)
+    for ref in (git_dir / "refs" / "heads").iterdir():
+        ref.unlink()
     named = f"\tname = {_quoted(start.author.name)}\n\temail = {_quoted(start.author.email)}\n"
     (git_dir / "config").write_text(f"{config}[gc]\n\tauto = 0\n[user]\n{named}")
     (git_dir / "objects" / "info" / "alternates").write_text(f"{start.objects}\n")

@@ -13,32 +13,29 @@ from msgspec import Struct
 from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.travel.base_copy import BaseCopy, read_copy, write_copy
 from teamwright.host.git.travel.bundle import write_added, write_bundle
 from teamwright.host.git.travel.cache import Cache
-from teamwright.host.git.travel.closed_rooms import put_aside
+from teamwright.host.git.travel.closed_rooms import keep_spare, put_aside
+from teamwright.host.git.travel.fresh_tree import find_notes, known_base, make_empty, make_fresh
 from teamwright.host.git.travel.loose_pack import Added
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
-from teamwright.host.git.travel.repo import LONG, check_commits, ours, together
+from teamwright.host.git.travel.repo import check_commits, ours
 from teamwright.host.git.travel.repository import (
     Commit,
     StartingPoint,
     plain_config,
     write_commit,
     write_ref,
-    write_repository,
 )
 from teamwright.host.git.travel.restoring import restore
-from teamwright.host.git.travel.saving import Heads, Looked, TreeIndex, has_links, in_words
+from teamwright.host.git.travel.saving import Heads, Looked, TreeIndex, in_words
+from teamwright.host.git.travel.seal import Seal
 from teamwright.host.git.worktrees.record import branch_of
-from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
 SAVED, _BACK = "refs/teamwright/saved", "refs/teamwright/back"
 _WHOLE = 32  # after so many saved trees one needs none of them, so that restoring stays short
-_LFS = b"filter=lfs"
-_MOST_BASES = 32  # remembered
 
 
 class Site(Struct, frozen=True):
@@ -65,17 +62,6 @@ class Origin(Struct, frozen=True):
     upstream: Upstream | None = None  # in place of the engine
 
 
-class _BaseFacts(Struct, frozen=True):
-    """A commit that agents start at."""
-
-    tree: str
-    notes: tuple[str, ...]
-    copy: BaseCopy | None  # its files, if they are few and small
-
-
-_bases: dict[tuple[Path, str], _BaseFacts] = {}  # by cache and commit
-
-
 class Room:
     def __init__(self, site: Site, origin: Origin) -> None:
         self._site, self._origin = site, origin
@@ -83,11 +69,12 @@ class Room:
         self.branch = branch_of(flat_name(origin.name, origin.agent))
         self.notes: tuple[str, ...] = ()  # about the clone itself, for the model, once
         self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
+        self._objects = self._cache.path / "objects"
         self._repo = ours(self.path / ".git", self.path)
         self._index = TreeIndex(self._repo, self.path.parent)
-        self._busy = anyio.Lock(
-            fast_acquire=True
-        )  # one look at a time: a teammate's turn may end while an agent of its own works
+        # One look at a time: a teammate's turn may end while an agent of its own works.
+        self._busy = anyio.Lock(fast_acquire=True)
+        self._seal: Seal | None = None  # of the tree as the agent got it
         self._last: SavedTree | None = None
         self._tree, self._count = "", 0
         self._back: tuple[str, str, Mapping[str, str]] | None = None
@@ -97,52 +84,28 @@ class Room:
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
         await self._cache.fetch(origin.base, await site.known(origin.project), site.objects)
-        start = StartingPoint(self.branch, origin.base, origin.author, self._cache.path / "objects")
-        config, known = await plain_config(site.folder, origin.base), _bases.get(self._base_key)
-        copy = None if saved or known is None else known.copy
-        await anyio.to_thread.run_sync(_make_anew, self.path, config, start, copy)
-        if saved:
-            await restore(self._repo, site, saved, SAVED)
-            self._last, self._count = saved[-1], len(saved)
-            self._tree = await self._repo.tree(saved[-1].commit)
-            await anyio.to_thread.run_sync(self._index.seed)
-            self.notes = await self._look()
-            return
-        if copy is None:
-            await self._repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
-        base = known or await self._read_base()
-        self._tree, self.notes = base.tree, base.notes
-        if copy is not None:
+        start = StartingPoint(self.branch, origin.base, origin.author, self._objects)
+        config = await plain_config(site.folder, origin.base)
+        await (self._restore(config, start, saved) if saved else self._make_fresh(config, start))
+
+    async def _restore(self, config: str, start: StartingPoint, saved: Sequence[SavedTree]) -> None:
+        await anyio.to_thread.run_sync(make_empty, self.path, config, start)
+        await restore(self._repo, self._site, saved, SAVED)
+        self._last, self._count = saved[-1], len(saved)
+        self._tree = await self._repo.tree(saved[-1].commit)
+        await anyio.to_thread.run_sync(self._index.seed)
+        self.notes = await find_notes(self._repo, start.base)
+
+    async def _make_fresh(self, config: str, start: StartingPoint) -> None:
+        fresh = await make_fresh(self._repo, config, start)
+        self._seal = fresh.seal
+        self._tree, self.notes = fresh.base.tree, fresh.base.notes
+        if fresh.base.copy is not None:
             self._index.seed()  # a small file
         else:
             await anyio.to_thread.run_sync(self._index.seed)
         head, refs = self._start
-        self._index.know(Heads(head, origin.base, refs), base.tree)
-
-    @property
-    def _base_key(self) -> tuple[Path, str]:
-        return self._cache.path, self._origin.base
-
-    async def _read_base(self) -> "_BaseFacts":
-        """Read once for all agents that start there. It is checked out here."""
-        if self._base_key not in _bases:
-            tree, notes = await together(self._repo.tree(self._origin.base), self._look())
-            copy = await anyio.to_thread.run_sync(read_copy, self.path, len(tree) // 2)
-            if len(_bases) >= _MOST_BASES:
-                _bases.clear()
-            _bases[self._base_key] = _BaseFacts(tree, notes, copy)
-        return _bases[self._base_key]
-
-    async def _look(self) -> tuple[str, ...]:
-        """What is not as it would be in a clone that somebody made by hand."""
-        notes = list[str]()
-        listed = await self._repo.text("ls-files", "-z", limit=LONG)
-        files = [self.path / name for name in listed.split("\0") if name.rpartition("/")[2] == ".gitattributes"]
-        if await anyio.to_thread.run_sync(_uses_lfs, files):
-            notes.append("Files of Git LFS are here as pointers, without their content.")
-        if await has_links(self._repo, self._origin.base):
-            notes.append("Submodules are empty directories here.")
-        return tuple(notes)
+        self._index.know(Heads(head, start.base, refs), fresh.base.tree)
 
     # --- after each call
 
@@ -200,7 +163,7 @@ class Room:
         if now == self._back:
             return None
         base, tip, loose = self._origin.base, heads.commit or self._origin.base, False
-        known = _bases.get((self._cache.path, tip))
+        known = known_base((self._objects, tip))
         if looked.tree != (known.tree if known else await self._repo.tree(tip)):
             words = f"left uncommitted by {shown(self._origin.name, 100)}"
             tip, loose = await self._commit(looked.tree, [tip], words, _BACK), True
@@ -242,7 +205,11 @@ class Room:
         self._shown = dict(branches)
 
     async def close(self) -> None:
-        await put_aside(self.path.parent, self._site.folder)
+        place = put_aside(self.path.parent, self._site.folder)
+        if place is None:
+            await anyio.to_thread.run_sync(remove_tree, self.path.parent)
+        elif self._seal is not None and self._last is None:
+            keep_spare((self._objects, self._origin.base), place, self._seal)
 
     async def _commit(self, tree: str, parents: list[str], words: str, ref: str) -> str:
         """A commit, and a ref that keeps it from the agent's `git gc`."""
@@ -271,15 +238,3 @@ async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ())
             await room.close()
         raise
     return room
-
-
-def _make_anew(tree: Path, config: str, start: StartingPoint, copy: BaseCopy | None) -> None:
-    remove_tree(tree.parent)
-    make_dir(tree)
-    write_repository(tree / ".git", config, start)
-    if copy is not None:
-        (tree / ".git" / "index").write_bytes(write_copy(copy, tree))
-
-
-def _uses_lfs(files: Sequence[Path]) -> bool:
-    return any(_LFS in file.read_bytes() for file in files if file.is_file() and not file.is_symlink())
