@@ -34,7 +34,7 @@ from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.agents.limits.slots import Slot
 from teamwright.runtime.agents.plan_mode import PlanMode
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
-from teamwright.runtime.services import SessionTurn
+from teamwright.runtime.concurrency.latch import Latch
 from teamwright.runtime.trouble import failed_turn, innermost
 from teamwright.store.files.logs import brief
 from teamwright.store.files.transcripts import Transcript
@@ -52,10 +52,12 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 
 
 class Agent:
-    plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
-    moved: str = ""  # what it is told before its next request, where it continues on another machine
-    leaving: bool = False  # this process hands it over: no call is begun any more
-    syncs_turns: bool = True  # False: its own end follows that of its turn, and is synced
+    # A dictionary for so many attributes takes 1.6 kB, and hundreds of agents may wait at a time.
+    __slots__ = tuple(
+        "id name kind parent depth history desk meter inbox slot prompt limits may_start mode plan plan_models moved "
+        "aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript _shared "
+        "_inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
+    )
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
@@ -65,6 +67,10 @@ class Agent:
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
+        self.plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
+        self.moved = ""  # what it is told before its next request, where it continues on another machine
+        self.leaving = False  # this process hands it over: no call is begun any more
+        self.syncs_turns = True  # False: its own end follows that of its turn, and is synced
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: AgentResources | None = None
@@ -72,48 +78,30 @@ class Agent:
         self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
         self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
         self._transcript, self._shared = transcript, shared
-        self._bus, self._now, self._trouble, self._settle = shared.bus, shared.now, shared.trouble, shared.settle
         self._inner = shared.metered(spec, history, turns=True)
         self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
         self._busy = anyio.Lock(fast_acquire=True)  # a turn, or the shortening of the conversation
         self._lent: str | None = None  # the model that it goes back to after a turn
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words
-        self.closing, self._closed, self._resting, self._woken = False, anyio.Event(), anyio.Event(), anyio.Event()
-        self._seat = SessionTurn(
-            agent=spec.id,
-            history=history,
-            model=self,
-            tools=spec.toolset.tools,
-            inbox=self.inbox,
-            gate=self,
-            meter=spec.meter,
-            letter_room=shared.letter_room(spec.model),
-            desk=spec.desk,
-            emit=self.emit,
-            request=self.request,
-            sync=transcript.sync,
-            around=shared.around,
-            keeper=shared.keeper,
-            started=transcript.started,
-            session=shared.services,
-        )
+        self.closing, self._closed, self._resting, self._woken = False, Latch(), Latch(), Latch()
+        self._seat = shared.seat(self, spec, transcript)
 
     # --- what the loop sees
 
     def emit(self, event: Event) -> None:
         """Recorded first, then applied, then shown."""
         if isinstance(event, Streamed):
-            self._bus.publish(Record(self.id, 0, 0, event))
+            self._shared.bus.publish(Record(self.id, 0, 0, event))
             return
-        at, n = self._now(), 0
+        at, n = self._shared.now(), 0
         if event.durable:
             durable = cast("Durable", event)
             n = self._transcript.append(durable, at)
             self.history.apply(durable)
             if isinstance(event, Replied | Rewound):
                 self.replied_at = n
-        self._bus.publish(Record(self.id, n, at, event))
+        self._shared.bus.publish(Record(self.id, n, at, event))
         for heard in self._listeners:
             heard(event)
         if self._shared.debug is not None:
@@ -204,7 +192,7 @@ class Agent:
         self._transcript.close()
 
     def now(self) -> int:
-        return self._now()
+        return self._shared.now()
 
     @property
     def effort(self) -> Effort | int | None:
@@ -266,7 +254,7 @@ class Agent:
 
     async def take(self) -> Sequence[Letter]:
         """What has come. Nothing if the disk fails: then a person has to try again."""
-        if self.halted is not None and self._trouble.error is not None:
+        if self.halted is not None and self._shared.trouble.error is not None:
             self.inbox.give_up()
             return ()
         try:
@@ -281,7 +269,7 @@ class Agent:
         self._resting.set()
         await self.inbox.wait()
         self._woken.set()
-        self._resting, self._woken = anyio.Event(), anyio.Event()
+        self._resting, self._woken = Latch(), Latch()
 
     def has_closed(self) -> None:
         self._closed.set()
@@ -341,7 +329,7 @@ class Agent:
 
     async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
         try:
-            for ended in await self._settle(self.id, self.history):  # owed since an end that could not be recorded
+            for ended in await self._shared.settle(self.id, self.history):  # owed since an end that was not recorded
                 self.emit(ended)
             if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
                 self.plan.tell()
@@ -368,7 +356,7 @@ class Agent:
                 # No end and no results: a resume looks up what was done, and continues the turn.
                 await self._transcript.sync()
                 return
-            for ended in await self._settle(self.id, self.history):
+            for ended in await self._shared.settle(self.id, self.history):
                 self.emit(ended)
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED.format(self._interrupted))))
@@ -387,8 +375,8 @@ class Agent:
     def _halt(self, error: StoreError, end: TurnEnded | None = None) -> None:
         """As if killed: a resume looks up what was done. Watchers must still see an end."""
         self.halted = error
-        self._trouble.report(error, f"the turn of {self.name} could not be recorded")
+        self._shared.trouble.report(error, f"the turn of {self.name} could not be recorded")
         failed = TurnEnded("failed", end.text if end else "", str(error))
         self.history.ended = failed
-        self._bus.publish(Record(self.id, 0, self._now(), failed))
+        self._shared.bus.publish(Record(self.id, 0, self._shared.now(), failed))
         self.inbox.give_up()

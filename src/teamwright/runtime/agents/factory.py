@@ -24,7 +24,7 @@ from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, started
 from teamwright.runtime.bus import Bus
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.extensions.hook_services import CompactHooks
-from teamwright.runtime.services import Services
+from teamwright.runtime.services import Services, SessionTurn
 from teamwright.runtime.trouble import Trouble
 from teamwright.store.files import prompts, transcripts
 from teamwright.store.files.paths import SessionFiles
@@ -63,6 +63,27 @@ class AgentFactory(Struct, kw_only=True):
         hooks = None if self.around is None else CompactHooks(self.around, agent)
         agent.use_compactor(AgentCompactor(agent, self.windows, self.facts, hooks))
         return agent
+
+    def seat(self, agent: Agent, spec: AgentSpec, transcript: Transcript) -> SessionTurn:
+        """What its turns run with."""
+        return SessionTurn(
+            agent=agent.id,
+            history=agent.history,
+            model=agent,
+            tools=spec.toolset.tools,
+            inbox=agent.inbox,
+            gate=agent,
+            meter=agent.meter,
+            letter_room=self.letter_room(spec.model),
+            desk=agent.desk,
+            emit=agent.emit,
+            request=agent.request,
+            sync=transcript.sync,
+            around=self.around,
+            keeper=self.keeper,
+            started=transcript.started,
+            session=self.services,
+        )
 
     async def settle(self, agent: AgentId, history: History) -> list[ToolEnded]:
         if not history.calls:

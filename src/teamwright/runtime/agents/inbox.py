@@ -7,6 +7,7 @@ import anyio
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.letter import Letter, Notice, Signal, due, is_quiet, without_content
 from teamwright.core.ids import AgentId, LetterId
+from teamwright.runtime.concurrency.latch import Latch
 from teamwright.store.tables.state import StateStore
 
 GATHER = 0.2  # seconds for jobs that end together to be told of together
@@ -20,12 +21,12 @@ class AgentInbox:
         self._agent = agent
         self._delivered = delivered
         self._store = store
-        self._bell = anyio.Event()
+        self._bell = Latch()
         self._bell.set()  # letters of an earlier process may be waiting
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
         self._read: set[LetterId] = set()  # by code, in the agent's place
-        self._rung, self._looking = anyio.Event(), anyio.Lock(fast_acquire=True)
+        self._rung, self._looking = Latch(), anyio.Lock(fast_acquire=True)
         self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
@@ -34,7 +35,7 @@ class AgentInbox:
 
     def begin(self, letter: Letter) -> None:
         """The first letter of a new agent, stored with it: there is nothing else to look for."""
-        self._bell, self._held = anyio.Event(), [letter]
+        self._bell, self._held = Latch(), [letter]
 
     async def post(self, letter: Letter) -> None:
         """Durable when it returns."""
@@ -44,7 +45,7 @@ class AgentInbox:
     def ring(self) -> None:
         self._bell.set()
         self._rung.set()
-        self._rung = anyio.Event()
+        self._rung = Latch()
 
     async def take(self, *, at_rest: bool) -> list[Letter]:
         await self._look()
@@ -66,7 +67,7 @@ class AgentInbox:
         async with self._looking:
             if not self._bell.is_set():
                 return
-            self._bell = anyio.Event()  # before reading, so that a letter that lands meanwhile rings again
+            self._bell = Latch()  # before reading, so that a letter that lands meanwhile rings again
             stored = await self._store.waiting(self._agent)
             if known := [letter.id for letter in stored if letter.id in self._delivered]:
                 self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
@@ -76,7 +77,7 @@ class AgentInbox:
             self._handed, self._read = self._handed & ids, self._read & ids
 
     @property
-    def rung(self) -> anyio.Event:
+    def rung(self) -> Latch:
         """Set by the next ring. For code that reads what is aside: have it before looking, and nothing is missed."""
         return self._rung
 
@@ -144,7 +145,7 @@ class AgentInbox:
     def give_up(self) -> None:
         """The store cannot be used: what was taken stays there, until somebody rings."""
         self._handed.clear()
-        self._held, self._bell = [], anyio.Event()
+        self._held, self._bell = [], Latch()
 
     @property
     def quiet(self) -> bool:

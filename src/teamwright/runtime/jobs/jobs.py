@@ -12,6 +12,7 @@ from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
+from teamwright.runtime.concurrency.latch import Latch
 from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
 from teamwright.store.tables.state import now_ms
 
@@ -44,7 +45,7 @@ class Job:
         self.started = now_ms()
         self.status: JobStatus = "running"
         self.result = JobResult()
-        self.settled, self.ended, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
+        self.settled, self.ended, self.closed = Latch(), Latch(), Latch()
         self.named = False  # to its owner, as one that still runs after a turn
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()

@@ -12,6 +12,7 @@ from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.inbox import AgentInbox
+from teamwright.runtime.concurrency.latch import Latch
 from teamwright.runtime.concurrency.races import first
 from teamwright.runtime.teams.roster import Roster
 
@@ -74,7 +75,7 @@ class LeadMail:
             else:
                 rested = await self._wait(bell, rest)
 
-    async def _wait(self, bell: anyio.Event, rest: Callable[[], Awaitable[object]]) -> bool:
+    async def _wait(self, bell: Latch, rest: Callable[[], Awaitable[object]]) -> bool:
         rested = False
 
         async def wait_for_rest() -> None:
