@@ -1,7 +1,7 @@
-"""Rooms that nobody works in any more: put aside at once, deleted when there is time.
+"""Rooms that are no longer used: moved aside at once, deleted when there is time.
 
-To delete a tree can take longer than an agent worked in it. And where a file system keeps numbers of deleted files back
-for a minute (ext4 without a journal), each new file is searched for past all of them.
+Deleting a tree can take longer than an agent worked in it. Also, some file systems (ext4 without a journal) do not
+reuse inode numbers of deleted files for a minute, and each new file has to search past all of them.
 """
 
 import os
@@ -13,17 +13,17 @@ import anyio.to_thread
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
-_PLENTY = 10 << 30  # bytes that must be free on the disk, or nothing waits
+_PLENTY = 10 << 30  # free bytes required on the disk; with less, rooms are deleted at once
 
 
 async def put_aside(room: Path, folder: Path) -> None:
-    """It is no longer where it was. `folder` is the worker's for code."""
+    """Removes a room from its place. `folder` is the worker's code directory."""
     if not _put_aside(room, folder / "closed"):
         await anyio.to_thread.run_sync(remove_tree, room)
 
 
 def _put_aside(room: Path, closed: Path) -> bool:
-    """False: it is still there, and is to be deleted now."""
+    """Returns False if the room is still there and must be deleted now."""
     try:
         if shutil.disk_usage(room).free < _PLENTY:
             return False
@@ -35,5 +35,5 @@ def _put_aside(room: Path, closed: Path) -> bool:
 
 
 def delete_closed(folder: Path) -> None:
-    """All that were put aside, also those that a killed worker left."""
+    """Deletes all rooms moved aside, including those left by a killed worker."""
     remove_tree(folder / "closed")
