@@ -5,7 +5,7 @@ import signal
 
 
 class Armed:
-    """The one that is; its name is empty where none is."""
+    """The crash point that is armed; an empty name means none."""
 
     name = ""
     passes = 0

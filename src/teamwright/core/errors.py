@@ -22,11 +22,11 @@ class TeamwrightError(Exception):
 
 
 class ToolError(TeamwrightError):
-    """Words for the model: what went wrong and what to do instead."""
+    """Text for the model: what went wrong and what to do instead."""
 
 
 class AgentLost(ToolError):
-    """An agent that can never be resumed: nothing that anybody could do brings it back."""
+    """An agent that can never be resumed, whatever anybody does."""
 
 
 class ModelError(TeamwrightError):
@@ -40,11 +40,11 @@ class ModelError(TeamwrightError):
 
 
 class UsageError(TeamwrightError):
-    """The program was called wrongly; ends with exit status 2."""
+    """The program was called incorrectly; exit status 2."""
 
 
 class NoAnswer(TeamwrightError):
-    """One that was asked did not answer: in time, or at all."""
+    """The one who was asked did not answer, in time or at all."""
 
 
 class SettingsError(TeamwrightError):
@@ -52,23 +52,23 @@ class SettingsError(TeamwrightError):
 
 
 class StoreError(TeamwrightError):
-    """Our own files cannot be used as they are: damaged, newer than this program, or unwritable."""
+    """Our own files are unusable: damaged, newer than this program, or unwritable."""
 
 
 class NotAllowed(StoreError):
-    """A change that goes beyond the rights of the process that asks for it."""
+    """A change beyond the rights of the requesting process."""
 
 
 class DiskError(StoreError):
-    """Our own disk does not store what it must, or does not give it back: the caller goes no further."""
+    """Our own disk fails to store or return what it must; the caller must not continue."""
 
 
 class Fenced(DiskError):
-    """A change by a process that has been silent for too long: others may have taken what it held."""
+    """A change by a process that was silent too long: others may have taken over what it held."""
 
 
 class SessionBusy(TeamwrightError):
-    """Another process runs this session."""
+    """Another process is running this session."""
 
 
 class SessionMissing(TeamwrightError):
@@ -76,6 +76,6 @@ class SessionMissing(TeamwrightError):
 
 
 def only_one(error: Exception) -> Exception:
-    """What failed inside a task group, and alone in it: a session that could not be entered does."""
+    """Unwraps the exception if it is the only one in its group, as when a session cannot be opened."""
     parts = getattr(error, "exceptions", ())
     return only_one(parts[0]) if len(parts) == 1 else error

@@ -1,4 +1,4 @@
-"""Names of things. Each kind of id has its own type, so that one is never passed for another."""
+"""Ids of things. Each kind has its own type, so that one is never passed for another."""
 
 import os
 import uuid
@@ -30,7 +30,7 @@ def new_job_id() -> JobId:
 
 
 def line_uuid(agent: AgentId, line: int) -> str:
-    """The UUID under which programs know a line of a transcript: the same whenever they are told of it."""
+    """A stable UUID by which other programs identify a line of a transcript."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"teamwright:{agent}:{line}"))
 
 

@@ -1,4 +1,4 @@
-"""Decodes JSON that people wrote and reports mistakes by line and column; takes values that may be anything."""
+"""Decodes JSON written by people, reports mistakes by line and column, and narrows values of unknown type."""
 
 import re
 from typing import Any, cast
@@ -14,9 +14,9 @@ _AT_BYTE = re.compile(r"\s*\(byte (\d+)\)$")
 
 
 def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> dict[str, Any]:
-    """The object that `data` holds; nothing at all is an empty one. `name` is how errors call the text.
+    """Decodes an object; empty input is an empty object. `name` identifies the text in errors.
 
-    A duplicate key is reported in `problems`; without that list it is an error.
+    Duplicate keys are added to `problems`; without that list they are an error.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
@@ -43,20 +43,20 @@ def decode_object(data: bytes, name: str, problems: list[str] | None = None) -> 
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """An empty one where it is something else."""
+    """The value if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """An empty one where it is something else."""
+    """The value if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def repeated_keys(data: bytes) -> list[str]:
-    """Keys that stand twice in one object of valid JSON, with the way to each: readers keep one and lose the others."""
+    """Paths of keys that occur twice in one object of valid JSON: parsers keep one and lose the others."""
     found: list[str] = []
     path: list[str] = []
-    seen: list[set[str] | None] = []  # one for each open object; None for a list
+    seen: list[set[str] | None] = []  # one per open container; None for a list
     last = ""
     for token in _TOKEN.findall(data):
         if token in (b"{", b"["):
@@ -80,7 +80,7 @@ def _place(error: Exception, data: bytes) -> tuple[str, int, int]:
         return ("a byte that is not UTF-8", *_line_and_column(data, error.start))
     words = str(error)
     found = _AT_BYTE.search(words)
-    if found is None:  # the text just stops
+    if found is None:  # no position: the text is truncated
         return ("the text ends too early", *_line_and_column(data, len(data.rstrip())))
     reason = words[: found.start()].removeprefix("JSON is malformed: ")
     return (reason, *_line_and_column(data, int(found[1])))

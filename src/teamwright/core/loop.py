@@ -57,7 +57,7 @@ REPORT = "You have used up {limit}. No tool will run any more: report now what i
 REFUSED = "A prompt was refused before you could read it."
 MENDED = "The provider refused the conversation for what it held; it goes on with words in its place. It said: {}"
 MENDED_IN_VAIN = "Sent once more with words in the place of what may be to blame, it was refused as well."
-MOST_STUMBLES = 3  # replies in a row that were cut or empty; then the turn ends
+MOST_STUMBLES = 3  # consecutive cut or empty replies; then the turn ends
 
 
 class TurnContext(Struct):
@@ -70,22 +70,22 @@ class TurnContext(Struct):
     inbox: Inbox
     gate: Gate
     meter: Meter
-    letter_room: int  # characters for the letters that wait together
+    letter_room: int  # characters shared by the letters that wait
     desk: Desk
     emit: Emit  # applies the event to `history`, records it, shows it
-    request: Callable[[], Request]  # the history under the rendered prompt
+    request: Callable[[], Request]  # builds the request from the history and the rendered prompt
     sync: Callable[[], Awaitable[None]]  # returns when everything emitted is on disk
     compactor: Compactor | None = None  # None: a conversation that is too long is an error
     around: Around | None = None
     keeper: Keeper | None = None
-    started: Callable[[], Awaitable[None]] | None = None  # awaited between the record of a call's begin and the call
+    started: Callable[[], Awaitable[None]] | None = None  # awaited after a call's start is recorded and before it runs
 
     def context(self, call: CallId, request: Request, reply: Reply, allowed: Allow) -> ToolContext:
         return ToolContext(self.agent, call, self.desk, request, reply, self.emit, allowed.paths, allowed.fence)
 
 
 async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
-    """From the letters that started it to the answer that asks for nothing more."""
+    """Runs a turn from the letters that start it until the model asks for nothing more."""
     stumbles, rounds, done = 0, 0, True
     if not letters and seat.history.over and (end := await _end_late(seat)) is not None:
         return end
@@ -116,7 +116,8 @@ async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnd
 
 
 async def _sent_back(seat: TurnContext, said: str, rounds: int) -> bool:
-    """Does a hook want more? Then tell the model so; `rounds` counts how often that happened."""
+    """Lets hooks send the agent back to work, and tells the model if one does. `rounds` counts how often that
+    happened."""
     back = await seat.around.stopping(seat.agent, said, rounds) if seat.around else None
     if back is not None:
         seat.emit(Reminded(user(back)))
@@ -124,9 +125,9 @@ async def _sent_back(seat: TurnContext, said: str, rounds: int) -> bool:
 
 
 async def _end_late(seat: TurnContext) -> TurnEnded | None:
-    """An earlier process brought the turn to its answer, but not to the record of its end. None: there is more to do.
+    """Ends a turn whose answer an earlier process recorded, but not its end. None: there is more to do.
 
-    To ask again would send a conversation that ends with the agent's own words.
+    Asking again would send a conversation that ends with the agent's own words.
     """
     history = seat.history
     said = history.last_words
@@ -138,7 +139,7 @@ async def _end_late(seat: TurnContext) -> TurnEnded | None:
 
 
 def _stumbled(reply: Reply) -> bool:
-    """Cut off at its output limit, or empty: told to the model, and not for ever."""
+    """Cut off at the output limit, or empty: the model is told, but only a few times."""
     return reply.stop == "max_tokens" or not reply.message.blocks
 
 
@@ -157,9 +158,9 @@ def _declined(said: str) -> TurnEnded:
 
 
 async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
-    """A letter is delivered when the event that carries its id is on disk, and acknowledged only then.
+    """Adds letters to the conversation. They are acknowledged only once the event with their ids is on disk.
 
-    Gives the reason if all of them were refused.
+    Returns the reason if all of them were refused.
     """
     if not letters:
         return ""
@@ -177,7 +178,7 @@ async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
 async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
     for event in seat.history.owed_before_request():
         seat.emit(event)
-    await seat.sync()  # a finished tool result is durable before the next request leaves
+    await seat.sync()  # finished tool results must be durable before the next request leaves
     request, reply = await _reply(seat)
     message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
     message = _with_real_calls(message, seat.tools)
@@ -187,7 +188,7 @@ async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
 
 
 def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
-    """Of a call through another tool, the call that is meant: from here on nobody sees another one."""
+    """Replaces a call through an indirect tool by the call it means; from here on only that one is visible."""
 
     def real(block: Block) -> Block:
         tool = tools.get(block.name) if isinstance(block, ToolCall) else None
@@ -199,7 +200,8 @@ def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
 
 
 async def _reply(seat: TurnContext) -> tuple[Request, Reply]:
-    """A conversation that does not fit is shortened once, one that is refused is mended once; then that is the end."""
+    """Asks the model. A conversation that is too long is shortened once, a refused one is mended once; after that it
+    fails."""
     request = seat.request()
     try:
         return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
@@ -213,7 +215,7 @@ async def _reply(seat: TurnContext) -> tuple[Request, Reply]:
 
 
 async def _reply_mended(seat: TurnContext, request: Request, error: ModelError) -> tuple[Request, Reply]:
-    """Once more without what the provider most likely refuses. Only what has helped is kept."""
+    """Tries once more without what the provider most likely refuses. The change is kept only if it helped."""
     mended = mend(seat.history, error.said or str(error))
     if mended is None:
         raise error
@@ -233,7 +235,7 @@ async def _reply_mended(seat: TurnContext, request: Request, error: ModelError) 
 
 
 async def _end_at_limit(seat: TurnContext, reached: Reached) -> TurnEnded:
-    """Where there may be one more request, it is to report."""
+    """Ends the turn at a limit, after one last request for a report if the limit allows it."""
     reason = "max_turns" if reached.limit == "turns" else "max_budget"
     if not reached.may_report:
         return TurnEnded(reason, seat.history.last_words, f"stopped at {reached.words}")
@@ -249,9 +251,9 @@ def _refuse_calls(seat: TurnContext, reason: str) -> None:
 
 
 async def _run_calls(seat: TurnContext, request: Request, reply: Reply) -> None:
-    """Neighbours without effects run together; a call with effects runs alone, in its place."""
+    """Adjacent calls without effects run together; a call with effects runs alone, in its place."""
     if any(tool.spec.stores for call in reply.message.calls if (tool := seat.tools.get(call.name)) is not None):
-        await seat.sync()  # after a power cut nothing is sent again because the call, not the message, was lost
+        await seat.sync()  # else a power cut could lose the call but keep its message, which would then be sent again
     batch: list[ToolCall] = []
     for call in reply.message.calls:
         tool = seat.tools.get(call.name)
@@ -304,7 +306,7 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
 async def _act(
     seat: TurnContext, tool: Tool, call: ToolCall, changed: dict[str, Any] | None, context: ToolContext
 ) -> Outcome:
-    """The call and the hooks after it: what both do to files is kept."""
+    """Runs the call and the hooks after it; file changes by both are kept for rewinding."""
 
     async def run(args: Mapping[str, Any], context: ToolContext) -> Outcome:
         try:

@@ -1,4 +1,4 @@
-"""Says in words why a connection was not made or broke."""
+"""Explains in words why a connection failed or broke."""
 
 import errno
 import re
@@ -19,12 +19,12 @@ _NO_NAME = "the name of the host cannot be resolved; check its spelling and the 
 
 
 def network_words(error: BaseException) -> str:
-    """Empty if the error is about something else. Libraries give the system's errors in words of their own, or as a
-    number: those are looked for beneath."""
+    """The explanation; empty if the error has another cause. Libraries reword system errors or reduce them to a number,
+    so the causes underneath are searched too."""
     for one in _beneath(error):
         numbers = [one.errno] if isinstance(one, OSError) and one.errno else map(int, _NUMBER.findall(str(one)))
         for number in numbers:
-            if number < 0:  # of the resolver
+            if number < 0:  # a resolver error
                 return _NO_NAME
             if number in _WORDS:
                 return _WORDS[number]
@@ -34,7 +34,7 @@ def network_words(error: BaseException) -> str:
 
 
 def _beneath(error: BaseException) -> Iterator[BaseException]:
-    """The error, those that it holds, and those that it was made of."""
+    """The error, the members of its group, and its causes."""
     waiting, seen = [error], set[int]()
     while waiting:
         one = waiting.pop(0)

@@ -21,12 +21,12 @@ OnDelta = Callable[[Delta], None]
 
 class Model(Protocol):
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        """One whole answer. Retries live behind this door; raises ModelError once they are used up."""
+        """Returns one complete answer. Retries happen inside; raises ModelError once they are used up."""
         ...
 
 
 class Desk(Struct):
-    """What an agent has at hand for its tools: where it stands, where it may go, what it has read."""
+    """What an agent's tools share: where it stands, where it may go, what it has read."""
 
     cwd: Path
     roots: tuple[Path, ...]  # working directories, resolved; the first is the project's
@@ -34,19 +34,19 @@ class Desk(Struct):
     spill: Path | None = None  # directory for the rest of an output that is too long to show
     hidden: Callable[[str], bool] | None = None  # resolved paths that searches must leave out (denied to Read)
     trusted: bool = False  # a person agreed to what the project is configured to run
-    near: bool = False  # the roots lie on a disk of this machine: looking at a small file needs no thread
-    env: dict[str, str] = field(default_factory=dict[str, str])  # names the agent for its subprocesses
+    near: bool = False  # the roots are on a local disk: looking at a small file needs no thread
+    env: dict[str, str] = field(default_factory=dict[str, str])  # identifies the agent to its subprocesses
 
     def add_roots(self, paths: Sequence[Path]) -> None:
         self.roots = tuple(dict.fromkeys((*self.roots, *paths)))
 
     def remove_roots(self, paths: Sequence[Path]) -> None:
-        """But never the project's."""
+        """Removes roots, but never the project's."""
         self.roots = (self.roots[0], *(root for root in self.roots[1:] if root not in paths))
 
 
 class ToolContext(Struct):
-    """Who calls, and the exact request and reply that led here."""
+    """The caller, and the exact request and reply that led to the call."""
 
     agent: AgentId
     call_id: CallId
@@ -55,24 +55,24 @@ class ToolContext(Struct):
     reply: Reply
     emit: Emit
     paths: Mapping[str, str] = {}  # path argument -> resolved path as judged
-    fence: Fence = "none"  # on which side of the sandbox's fence it was judged to run
+    fence: Fence = "none"  # the side of the sandbox on which it was judged to run
 
 
 class Outcome(Struct, frozen=True):
-    """What a tool gives back: content for the model, the same as data for programs."""
+    """A tool's result: content for the model, and the same as data for programs."""
 
     content: tuple[Content, ...]
     data: dict[str, Any] | None = None
     is_error: bool = False
-    seen: tuple[Seen, ...] = ()  # files as they are now, after this call read or wrote them
+    seen: tuple[Seen, ...] = ()  # state of files after this call read or wrote them
     cwd: str = ""
-    ends_turn: bool = False  # nothing is to be done until somebody answers
-    words: str = ""  # of the person, which outlive the conversation's shortening
-    consent: Consent | None = None  # where the tool itself asked somebody
+    ends_turn: bool = False  # nothing is left to do until somebody answers
+    words: str = ""  # the person's words, which compaction keeps
+    consent: Consent | None = None  # if the tool itself asked somebody
 
 
 def said(text: str, data: dict[str, Any] | None = None, *, is_error: bool = False) -> Outcome:
-    """An outcome of plain words."""
+    """An outcome of plain text."""
     return Outcome((Text(text),), data, is_error)
 
 
@@ -86,20 +86,20 @@ class Tool(Protocol):
 
 
 class Indirect(ABC):
-    """A tool through which others are called. Not a protocol: every call of every reply is compared with it."""
+    """A tool that calls other tools. An ABC, not a Protocol, because every call is checked with isinstance."""
 
     @abstractmethod
     def real(self, call: ToolCall) -> ToolCall:
-        """The call that is meant; the same one if it means no tool."""
+        """The call that is meant; unchanged if it names no tool."""
 
 
 class Inbox(Protocol):
     async def take(self, *, at_rest: bool) -> Sequence[Letter]:
-        """Letters that are due, in order; not consumed until they are acknowledged."""
+        """Letters that are due, in order; they stay until acknowledged."""
         ...
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
-        """Their ids are synced in the reader's transcript."""
+        """Marks letters as read; their ids are synced in the reader's transcript."""
         ...
 
 
@@ -107,7 +107,7 @@ class Compactor(Protocol):
     """Keeps the conversation within the model's window."""
 
     async def make_room(self) -> None:
-        """Before a request: shorten a conversation that is about to fill the window."""
+        """Shortens the conversation before a request that would fill the window."""
         ...
 
     async def overflowed(self, error: ModelError) -> bool:
@@ -115,41 +115,41 @@ class Compactor(Protocol):
         ...
 
     async def compact(self, why: Why, instructions: str = "") -> bool:
-        """False if there was nothing to shorten."""
+        """Returns False if there was nothing to shorten."""
         ...
 
 
-Fate = Literal["ran", "denied", "unfit"]  # of a call; `unfit`: there is no such tool, or no such arguments
+Fate = Literal["ran", "denied", "unfit"]  # of a call; `unfit`: no such tool, or unusable arguments
 
 
 class Received(Struct, frozen=True):
-    """What is left of letters that were looked at before the agent reads them."""
+    """The letters left after hooks have seen them, before the agent reads them."""
 
     letters: Sequence[Letter]
-    context: tuple[str, ...] = ()  # told to the model beside them
-    refused: str = ""  # why a prompt is not among them
+    context: tuple[str, ...] = ()  # shown to the model with them
+    refused: str = ""  # why a prompt is missing
 
 
 class Around(Protocol):
-    """What people have hung around an agent's turns: their hooks."""
+    """The hooks around an agent's turns."""
 
     async def receive(self, agent: AgentId, letters: Sequence[Letter]) -> Received: ...
 
     async def after(
         self, agent: AgentId, call: ToolCall, args: Mapping[str, Any] | None, outcome: Outcome, fate: Fate
     ) -> Outcome:
-        """The result as the model gets it. `args` are given where they were changed."""
+        """The result as the model gets it. `args` is given only if the arguments were changed."""
         ...
 
     async def stopping(self, agent: AgentId, text: str, rounds: int) -> str | None:
-        """Words that send it back to work; `rounds` times it was sent in this turn."""
+        """Text that sends the agent back to work; `rounds` counts how often that happened in this turn."""
         ...
 
     async def failed(self, agent: AgentId, end: TurnEnded) -> None: ...
 
 
 class Keeper(Protocol):
-    """Keeps what calls change, so that a person can have it back."""
+    """Keeps copies of what calls change, so that a person can restore it."""
 
     async def around(
         self,
@@ -158,7 +158,7 @@ class Keeper(Protocol):
         ctx: ToolContext,
         run: Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]],
     ) -> Outcome:
-        """What `run` gives, which is the call itself."""
+        """Returns the result of `run`, which makes the call."""
         ...
 
 
@@ -168,5 +168,5 @@ class Gate(Protocol):
 
 class Meter(Protocol):
     def reached(self) -> Reached | None:
-        """Which limit forbids another model call now."""
+        """The limit that forbids another model call now, if any."""
         ...

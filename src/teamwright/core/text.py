@@ -1,11 +1,11 @@
-"""Makes text from outside safe for an element of ours, an attribute or a line; counts nouns, lists names, guesses the
-word meant."""
+"""Makes outside text safe for our elements, for attributes and for single lines; counts nouns, shortens lists of names,
+suggests corrections."""
 
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
-OWN_ELEMENTS = (  # in which the runtime shows a model what others say
+OWN_ELEMENTS = (  # elements in which the runtime shows a model what others say
     "teammate-message",
     "task-notification",
     "task-notifications",
@@ -25,30 +25,30 @@ OWN_ELEMENTS = (  # in which the runtime shows a model what others say
 
 
 def neutral(text: str, *inside: str) -> str:
-    """As it was said, but for tags of our own elements: those begin with `&lt;`, so that no text can forge one.
+    """The text with tags of our own elements escaped as `&lt;`, so that none can be forged.
 
-    `inside`: further names, where the text stands in a child element.
+    `inside`: further element names, if the text goes into a child element.
     """
     return _tags(inside).sub("&lt;", text) if "<" in text else text
 
 
 def restored(text: str, *inside: str) -> str:
-    """For people: the words that `neutral` was given."""
+    """Reverses `neutral`, for people."""
     return _neutralised(inside).sub("<", text) if "&lt;" in text else text
 
 
 def quoted(text: str) -> str:
-    """The value of an attribute, in one line."""
+    """An attribute value in quotes, on one line."""
     return '"' + " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;") + '"'
 
 
 def unquoted(text: str) -> str:
-    """What stands between the quotes of such a value, as it was said."""
+    """Reverses `quoted`, without the quotes."""
     return text.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") if "&" in text else text
 
 
 def shown(text: str, most: int = 300) -> str:
-    """One line: control, invisible and direction characters are written out, and what is too long is cut."""
+    """One line: control, invisible and direction characters are escaped, and long text is cut."""
     line = text[: most + 1]
     if not line.isprintable():
         line = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
@@ -56,7 +56,7 @@ def shown(text: str, most: int = 300) -> str:
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The known word that was probably meant; empty if none is near."""
+    """The known word that was probably meant; empty if none is close."""
     import difflib  # noqa: PLC0415 -- only wrong words need it
 
     by_case = {name.lower(): name for name in known}

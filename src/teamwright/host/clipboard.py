@@ -1,4 +1,4 @@
-"""The desktop's clipboard, through the program at hand: a picture out of it, text into it."""
+"""The desktop clipboard, through whichever program is installed: reads a picture, writes text."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ _MISSING = (
 
 
 def _readers(env: Mapping[str, str]) -> list[list[str]]:
-    """Commands that print a PNG, as far as their program and its display are there."""
+    """Commands that print a PNG, if their program and its display are available."""
     found: list[list[str]] = []
     if env.get("WAYLAND_DISPLAY"):
         found.append(["wl-paste", "--no-newline", "--type", "image/png"])
@@ -48,7 +48,7 @@ def _present(commands: Sequence[list[str]], env: Mapping[str, str]) -> list[list
 
 
 def _why_none(env: Mapping[str, str]) -> str:
-    """A program that is there needs a display as well, which a login from afar has not."""
+    """Why no command works: an installed program may lack its display, as in a remote login."""
     for name, display in (("wl-paste", "WAYLAND_DISPLAY"), ("xclip", "DISPLAY")):
         if not env.get(display) and shutil.which(name, path=env.get("PATH")):
             return f"{name} cannot read the clipboard: {display} is not set in this terminal. Name the file with @"
@@ -56,7 +56,7 @@ def _why_none(env: Mapping[str, str]) -> str:
 
 
 async def read_picture(env: Mapping[str, str]) -> bytes:
-    """The bytes of a PNG; empty if no picture is in the clipboard."""
+    """The bytes of a PNG; empty if the clipboard holds no picture."""
     readers = _readers(env)
     if not readers:
         raise UsageError(_why_none(env))
@@ -70,10 +70,10 @@ async def read_picture(env: Mapping[str, str]) -> bytes:
 
 
 async def write_text(text: str, env: Mapping[str, str]) -> bool:
-    """False if no program here can do it."""
+    """Returns False if no installed program can do it."""
     for argv in _writers(env):
         with anyio.move_on_after(SECONDS):
-            # its output goes nowhere: what keeps the clipboard alive in the background would keep a pipe open
+            # discard output: the background process that keeps the clipboard alive would hold a pipe open
             ran = await anyio.run_process(
                 argv, input=text.encode(), stdout=DEVNULL, stderr=DEVNULL, check=False, env=env
             )

@@ -1,4 +1,4 @@
-"""Time zone of this machine, with its daylight-saving changes."""
+"""This machine's time zone, with its daylight-saving changes."""
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def local_zone(env: Mapping[str, str], file: Path = Path("/etc/localtime")) -> tzinfo:
-    """TZ if it names a zone, else the machine's; where neither can be read, today's offset."""
+    """The zone named by TZ, else the machine's; if neither is readable, today's offset."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415
 
     if name := env.get("TZ", "").removeprefix(":"):

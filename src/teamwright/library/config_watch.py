@@ -1,4 +1,4 @@
-"""Detects, when asked, that a settings file has changed while a session runs."""
+"""Detects on request whether a settings file has changed during a session."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ Stamp = tuple[int, ...]
 
 
 def settings_files(project: Path, home: Path, state: Path) -> dict[Path, str]:
-    """Every file that may hold settings here, and the name that hooks know its source by."""
+    """All files that may hold settings here, with the source name that hooks know them by."""
     files = {home / ".claude" / "settings.json": "user_settings", state / "settings.json": "user_settings"}
     for place in (".claude", ".teamwright"):
         files[project / place / "settings.json"] = "project_settings"
@@ -22,7 +22,7 @@ class ConfigWatch:
         self._stamps = {path: _stamp(path) for path in self._files}
 
     def news(self) -> list[tuple[str, str]]:
-        """(source, path) of those that are different since the last look."""
+        """(source, path) of files that changed since the last call."""
         now = {path: _stamp(path) for path in self._files}
         changed = [(self._files[path], path) for path, stamp in now.items() if stamp != self._stamps[path]]
         self._stamps = now

@@ -16,7 +16,7 @@ _WORDS = {
 
 
 class FieldFault(SettingsError):
-    """What is wrong, and in which line of the text, counted from 0."""
+    """What is wrong, and on which line of the text, counted from 0."""
 
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
@@ -25,7 +25,7 @@ class FieldFault(SettingsError):
 
 
 class Fields(Struct):
-    """Values by name, the line that each stands in (counted from 0), and warnings with theirs."""
+    """Values by name, their lines (counted from 0), and warnings with lines."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     lines: dict[str, int] = field(default_factory=dict[str, int])
@@ -39,7 +39,7 @@ class Fields(Struct):
 
 
 def scalar(text: str) -> Any:
-    """An unquoted word: nothing, true or false, a number, else text. Dates, versions and `on` stay as written."""
+    """An unquoted value: null, a boolean, a number, else text. Dates, versions and `on` stay text."""
     if text in _WORDS:
         return _WORDS[text]
     found = _NUMBER.fullmatch(text)

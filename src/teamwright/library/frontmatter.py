@@ -11,17 +11,17 @@ from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.fields import FieldFault, Fields, scalar
 
-MOST_CHARACTERS = 64_000  # of frontmatter
+MOST_CHARACTERS = 64_000  # in the frontmatter
 _KEY = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")
-# Lines of which YAML makes the text that stands there, or nothing at all: then we do.
+# Lines for which YAML would give the same text, or nothing: they are read without YAML.
 _PLAIN = re.compile(r"([A-Za-z_][\w-]{0,63}):(?: +([A-Za-z0-9_./$(<](?:(?! #).)*)?)?")
 _STRUCTURE = re.compile(r"(?:[&!]\S*\s+)?[\[{\"'|>]")
-# Text that only begins with what YAML takes for a list, an object or a quotation: `[file] [options]`.
+# Text that merely starts like a YAML list, object or quotation: `[file] [options]`.
 _GOES_ON = re.compile(r"(?:\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\"|'[^']*')\s*[^\s#]")
 
 
 class Document(Struct, frozen=True):
-    """`lines` tells in which line of the file each field stands."""
+    """`lines` maps each field to its line in the file."""
 
     fields: dict[str, Any]
     body: str
@@ -31,7 +31,7 @@ class Document(Struct, frozen=True):
 
 
 def split(text: str, file: str) -> Document:
-    """Frontmatter and body of a file that errors call `file`. Raises SettingsError with file and line."""
+    """Splits frontmatter and body; `file` names the file in errors. Raises SettingsError with file and line."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     start = next((n for n, line in enumerate(lines) if line.strip()), 0)
@@ -55,7 +55,7 @@ def split(text: str, file: str) -> Document:
 
 
 def read_fields(lines: Sequence[str]) -> Fields:
-    """The fields that these lines give. Raises FieldFault."""
+    """Reads the fields in these lines. Raises FieldFault."""
     if sum(map(len, lines)) > MOST_CHARACTERS:
         raise FieldFault(f"the frontmatter is longer than {MOST_CHARACTERS:,} characters", 0)
     if (plain := _read_plain(lines)) is not None:
@@ -69,7 +69,7 @@ def read_fields(lines: Sequence[str]) -> Fields:
 
 
 def _read_plain(lines: Sequence[str]) -> Fields | None:
-    """Simple lines without YAML, whose import costs more than all else here; None if one is not so simple."""
+    """Reads simple lines without YAML, whose import costs more than the rest; None if a line is not simple."""
     fields = Fields()
     for n, line in enumerate(lines):
         if line.startswith("#") or not line.strip(" "):
@@ -82,14 +82,14 @@ def _read_plain(lines: Sequence[str]) -> Fields | None:
 
 
 def _read_by_key(lines: Sequence[str]) -> Fields:
-    """Each key of the top level by itself, so that a value which YAML refuses can be taken as the text that it is."""
+    """Reads each top-level key by itself, so that a value that YAML rejects can be taken as plain text."""
     starts = [n for n, line in enumerate(lines) if _KEY.fullmatch(line)]
     fields = Fields()
     for start, end in zip([0, *starts], [*starts, len(lines)], strict=True):
         part = lines[start:end]
         try:
             found = _read_one(part)
-        except FieldFault as fault:  # an open bracket is noticed only where the text ends
+        except FieldFault as fault:  # an unclosed bracket is only noticed at the end of the text
             last = max((n for n, line in enumerate(part) if line.strip()), default=0)
             raise FieldFault(fault.reason, start + min(fault.line, last)) from None
         fields.warnings += [(start + n, words) for n, words in found.warnings]
@@ -99,7 +99,7 @@ def _read_by_key(lines: Sequence[str]) -> Fields:
 
 
 def _read_one(lines: Sequence[str]) -> Fields:
-    """One key with all lines that belong to it: as YAML, then with tabs for spaces, then as text."""
+    """Reads one key with its lines: as YAML, then with tabs replaced by spaces, then as plain text."""
     from teamwright.library.yamltext import read_mapping  # noqa: PLC0415
 
     try:
@@ -114,13 +114,13 @@ def _read_one(lines: Sequence[str]) -> Fields:
 
 
 def _untab(line: str) -> str:
-    """Tabs of the indentation as spaces."""
+    """Replaces tabs in the indentation by spaces."""
     rest = line.lstrip(" \t")
     return line[: len(line) - len(rest)].replace("\t", "  ") + rest
 
 
 def _as_text(lines: Sequence[str]) -> Fields | None:
-    """`key: words` and the indented lines after it as one text; None if that is not what a person can have meant."""
+    """Reads `key: words` and the indented lines below as one text; None if a person cannot have meant that."""
     found = _KEY.fullmatch(lines[0]) if lines else None
     if found is None:
         return None
@@ -145,7 +145,7 @@ def _unquoted(value: str) -> str:
 
 
 def _folded(lines: Sequence[str]) -> str:
-    """As YAML folds plain text: line ends become spaces, empty lines become line ends."""
+    """Folds lines as YAML does plain text: newlines become spaces, empty lines become newlines."""
     text = lines[0]
     for before, line in pairwise(lines):
         text += (" " if before else "") + line if line else "\n"

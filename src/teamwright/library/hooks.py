@@ -1,4 +1,4 @@
-"""Reads hooks from settings and from the frontmatter of agents, reporting each fault by its place."""
+"""Reads hooks from settings and from agents' frontmatter, reporting each fault with its location."""
 
 import math
 import re
@@ -22,26 +22,26 @@ from teamwright.core.data.extensions.hook import (
 from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.text import closest, shown
 
-MOST_HOOKS = 100  # of one event
+MOST_HOOKS = 100  # per event
 MOST_COMMAND = 100_000  # characters; a longer one does not fit into argv
 MOST_PROMPT = 20_000  # characters
 MOST_SECONDS = 86_400.0
-PROMPT_SECONDS = 30.0  # for a model that judges
+PROMPT_SECONDS = 30.0  # for a hook that asks a model
 _MOST_PROBLEMS = 50
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _EVENTS: dict[str, HookEvent] = {event.lower(): event for event in EVENTS}
 
 
 class _WrongHook(ValueError):
-    """Words about one hook, which is left out."""
+    """What is wrong with one hook, which is then skipped."""
 
 
 class _OtherType(ValueError):
-    """The type of a hook that only another program runs."""
+    """A hook type that only another program runs."""
 
 
 def read_hooks(sources: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook, tuple[str, ...]]:
-    """All hooks of `(file, events)`, in order, and what is wrong. A fault costs its own hook and no other."""
+    """Reads all hooks of `(file, events)`, in order, and lists problems. A fault affects only its own hook."""
     found: dict[HookEvent, list[Hook]] = {}
     problems: list[str] = []
     unread: list[Unread] = []
@@ -85,7 +85,7 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str], 
             tell(f"[{n}]", f"{wrong}; it is skipped.")
             continue
         if fault := _check(matcher):
-            # A guard that looks at too much is a nuisance, one that does not look is a hole.
+            # A gate hook that runs too often is a nuisance; one that does not run is a security hole.
             tell(f"[{n}].matcher", f"{fault}; {'it is used for all' if event in GATES else 'its hooks are skipped'}.")
             if event not in GATES:
                 continue

@@ -1,4 +1,4 @@
-"""Finds the `@path` imports in a Markdown text outside of code, in linear time."""
+"""Finds `@path` imports in Markdown text outside code, in linear time."""
 
 import re
 
@@ -10,7 +10,7 @@ _PATH_LIKE = re.compile(r"^(?:~/|\.{0,2}/|[\w.-])")
 
 
 def imports(text: str) -> list[tuple[str, ...]]:
-    """What is imported, in order. Each is a row of readings: as written, then without punctuation after it."""
+    """The imports in order, each as alternatives: the path as written, then without trailing punctuation."""
     found: dict[tuple[str, ...], None] = {}
     for paragraph in _paragraphs(text):
         for match in _IMPORT.finditer(_without_code_spans(paragraph)):
@@ -42,7 +42,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def opened_fence(line: str) -> re.Match[str] | None:
-    """A fence of code that begins here: its marks, and what stands after them."""
+    """Matches an opening code fence: its marks, and the text after them."""
     found = _FENCE.match(line)
     return None if found and found[1][0] == "`" and "`" in found[2] else found
 
@@ -53,9 +53,9 @@ def closes_fence(line: str, fence: str) -> bool:
 
 
 def _without_code_spans(text: str) -> str:
-    """A span runs from a row of backticks to the next row of the same length."""
+    """Removes code spans. A span runs from a row of backticks to the next row of the same length."""
     runs = [match.span() for match in _TICKS.finditer(text)]
-    following: dict[int, int] = {}  # length -> index of the nearest such run after this one
+    following: dict[int, int] = {}  # length -> index of the next run of that length
     closes = [-1] * len(runs)
     for n in range(len(runs) - 1, -1, -1):
         length = runs[n][1] - runs[n][0]

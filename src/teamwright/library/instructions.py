@@ -1,4 +1,4 @@
-"""Collects AGENTS.md and CLAUDE.md of the person and the project, with their imports, for the system prompt."""
+"""Collects the person's and the project's AGENTS.md and CLAUDE.md, with their imports, for the system prompt."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -11,15 +11,15 @@ from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.osfiles.reading import read_plain
 
-MOST_FILE = 40_000  # characters of one file
+MOST_FILE = 40_000  # characters per file
 MOST_TOTAL = 200_000
-MOST_TRIED = 500  # files looked at, imports included
+MOST_TRIED = 500  # files tried, imports included
 MOST_DEPTH = 5
 
 _NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".teamwright/AGENTS.md")
 _RULES = (".claude/rules", ".teamwright/rules")
 _LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
-WORKTREES = (".teamwright", "worktrees")  # in the main tree of a repository, each by its name
+WORKTREES = (".teamwright", "worktrees")  # below a repository's main tree; each worktree is a directory there
 _ABOUT = " One that names files by `for` counts while you read or change such files."
 Origin = Literal["user", "project"]
 
@@ -28,26 +28,26 @@ class InstructionFile(Struct, frozen=True):
     path: Path
     text: str
     origin: Origin = "project"
-    about: tuple[str, ...] = ()  # patterns of the files that a rule is for; none: all
+    about: tuple[str, ...] = ()  # patterns of the files that a rule applies to; none: all
 
 
 class Instructions(Struct, frozen=True):
     files: tuple[InstructionFile, ...] = ()
     problems: tuple[str, ...] = ()
-    trusted: bool = False  # the project: are its files orders or only information?
+    trusted: bool = False  # is the project trusted? Then its files are orders, else only information
 
 
 class _Place(Struct, frozen=True):
-    """Where a file was found: whose it is, the directory that speaks through it, how many imports deep."""
+    """Where a file was found: whose it is, the directory it speaks for, and the depth of imports."""
 
     origin: Origin
     folder: Path
     depth: int = 0
-    rule: bool = False  # one of a folder of rules: what stands at its head says for which files
+    rule: bool = False  # from a rules folder: its frontmatter says which files it applies to
 
 
 class _Reader(Struct):
-    """One collection under way."""
+    """A collection in progress."""
 
     home: Path
     own: tuple[Path, ...]  # the person's directories
@@ -69,10 +69,10 @@ def collect(
     sources: Collection[str] = ("user", "project", "local"),
     above: bool = True,
 ) -> Instructions:
-    """The person's files first, then from the top of the tree down to `cwd`: the nearest comes last. Without `above`
-    what lies above the project is left out.
+    """Collects the person's files first, then those from the top of the tree down to `cwd`, nearest last.
 
-    A worktree of ours lies inside the repository: a file that both have counts as the worktree has it.
+    Without `above`, files above the project are left out. One of our worktrees lies inside the repository: of a file
+    that both have, the worktree's copy counts.
     """
     real_home = Path(os.path.realpath(home))
     own = (Path(os.path.realpath(state)), real_home / ".claude")
@@ -121,7 +121,7 @@ def _add_rules(reader: _Reader, folders: Sequence[Path], place: _Place, tree: Pa
 
 
 def _way_down(cwd: Path, home: Path) -> list[Path]:
-    """Directories from the top to `cwd`. Inside the home directory that is the top: what is above is not ours."""
+    """The directories from the top down to `cwd`. Below the home directory, the home directory is the top."""
     way = [cwd, *cwd.parents]
     if home in way:
         way = way[: way.index(home) + 1]
@@ -129,14 +129,14 @@ def _way_down(cwd: Path, home: Path) -> list[Path]:
 
 
 def _is_copied(path: Path, tree: Path) -> bool:
-    """Has the worktree in which we stand a file of its own in the place of this one?"""
+    """Does our worktree have its own copy of this file?"""
     if path.is_relative_to(tree) or not path.is_relative_to(tree.parents[2]):
         return False
     return (tree / path.relative_to(tree.parents[2])).is_file()
 
 
 def _is_foreign(path: Path) -> bool:
-    """Above the project, a file that another user left (in a shared `/tmp`) does not speak to us."""
+    """Does another user own this file? Above the project (as in a shared `/tmp`) such a file is ignored."""
     try:
         return path.lstat().st_uid not in (os.geteuid(), 0)
     except OSError:
@@ -144,15 +144,15 @@ def _is_foreign(path: Path) -> bool:
 
 
 def _add(reader: _Reader, path: Path, place: _Place) -> None:
-    """Take one file and, after it, what it imports."""
+    """Adds one file, followed by its imports."""
     if len(reader.known) > MOST_TRIED:
         return
     try:
-        os.lstat(path)  # most of them are not there
+        os.lstat(path)  # most candidates do not exist
     except (FileNotFoundError, NotADirectoryError):
         reader.known.add(str(path))
         return
-    except (OSError, ValueError):  # which is told where it is read
+    except (OSError, ValueError):  # reported when it is read
         pass
     real = os.path.realpath(path)
     if real in reader.known:
@@ -174,7 +174,7 @@ def _add(reader: _Reader, path: Path, place: _Place) -> None:
 
 
 def _read(reader: _Reader, path: Path, real: str, place: _Place) -> str:
-    """Its text; empty where there is none, or none that may be read."""
+    """The text; empty if the file is missing or may not be read."""
     if not _may_read(reader, Path(real), place):
         if os.path.lexists(path):
             reader.problems.append(f"{shown(str(path))}: left out: it leads out of a directory that is not trusted")
@@ -182,7 +182,7 @@ def _read(reader: _Reader, path: Path, real: str, place: _Place) -> str:
     try:
         return _text(real) or ""
     except SettingsError as error:
-        if place.depth == 0 or not Path(real).is_dir():  # `@docs` may just be words
+        if place.depth == 0 or not Path(real).is_dir():  # `@docs` may be plain text
             reader.problems.append(shown(f"{error}; left out", most=1000))
         return ""
 
@@ -205,7 +205,7 @@ def _follow(reader: _Reader, file: Path, text: str, place: _Place) -> None:
 
 
 def _may_read(reader: _Reader, real: Path, place: _Place) -> bool:
-    """In a directory that is not trusted neither an import nor a link may reach for the person's other files."""
+    """In an untrusted directory, neither an import nor a link may reach the person's other files."""
     if place.origin == "user" or reader.trusted:
         return True
     if real.is_relative_to(reader.project) or (place.depth == 0 and real.is_relative_to(place.folder)):
@@ -226,7 +226,7 @@ def _text(path: str) -> str | None:
 
 
 def render(instructions: Instructions) -> str:
-    """A block for the system prompt; empty if there is nothing to say."""
+    """A block for the system prompt; empty if there are no instructions."""
     orders = [f for f in instructions.files if f.origin == "user" or instructions.trusted]
     words = [f for f in instructions.files if f.origin == "project" and not instructions.trusted]
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""MCP servers as people write them down: `.mcp.json`, settings, `--mcp-config` and agents' definitions."""
+"""MCP servers as people configure them: `.mcp.json`, settings, `--mcp-config` and agent definitions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _HTTP_TYPES = {"http": Http, "streamable-http": Http, "streamableHttp": Http, "s
 
 
 class Written(Struct, frozen=True):
-    """Servers of one place, unread: name -> what stands there."""
+    """The servers configured in one place, not parsed yet: name -> value."""
 
     source: str
     file: str
@@ -30,7 +30,7 @@ class Written(Struct, frozen=True):
 
 
 class Servers(Struct, frozen=True):
-    """Those in effect, those that somebody turned off, and what is wrong."""
+    """The servers in effect, those turned off, and problems."""
 
     configs: dict[str, ServerConfig] = {}
     problems: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Servers(Struct, frozen=True):
 
 
 class SwitchedOff(Struct, frozen=True):
-    """Names of servers that are not wanted: of every source, and of `.mcp.json` alone."""
+    """Names of unwanted servers: from any source, and from `.mcp.json` alone."""
 
     anywhere: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
@@ -49,11 +49,11 @@ class SwitchedOff(Struct, frozen=True):
 
 
 class _Wrong(Exception):
-    """What is wrong with one server; it never leaves this file."""
+    """What is wrong with one server; never leaves this file."""
 
 
 class _Missing(_Wrong):
-    """A variable that the server's entry needs."""
+    """A required variable is missing."""
 
 
 def find_servers(
@@ -67,11 +67,11 @@ def find_servers(
     cwd: Path | None = None,
     off: SwitchedOff | None = None,
 ) -> Servers:
-    """All servers in effect here; of one name the last of user, project, `.mcp.json`, local, flag and managed wins.
+    """All servers in effect. For one name the last of user, project, `.mcp.json`, local, flag and managed wins.
 
-    `settings` are the `mcp` blocks, lowest source first. `flags` are `--mcp-config FILE_OR_JSON`; with `strict` they
-    are all there is, besides a managed policy. A project that is not trusted has no say. What cannot be read of a
-    file is told in `problems`; a flag that cannot be read raises UsageError.
+    `settings` are the `mcp` blocks, lowest source first. `flags` are `--mcp-config FILE_OR_JSON`; with `strict` only
+    these and managed servers count. An untrusted project has no say. Unreadable parts of a file go to `problems`; an
+    unreadable flag raises UsageError.
     """
     problems: list[str] = []
     shared = _project_file(project, problems) if trusted else []
@@ -90,7 +90,7 @@ def find_servers(
 
 
 def _ranked(written: Sequence[Written], shared: Iterable[Written]) -> list[Written]:
-    """The local settings come after the project's `.mcp.json`, all others before it."""
+    """Puts local settings after the project's `.mcp.json`, all others before it."""
     low = [block for block in written if block.source not in ("local", "managed")]
     return [*low, *shared, *(block for block in written if block.source == "local")]
 
@@ -105,7 +105,7 @@ def _read_all(places: Iterable[Written], env: Mapping[str, str]) -> dict[str, Se
 
 
 def _block(servers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The servers themselves, also where they stand one level down as in `.mcp.json`."""
+    """The servers, even if nested one level down as in `.mcp.json`."""
     inner = servers.get("mcpServers")
     if isinstance(inner, dict) and not {"command", "url"} & inner.keys():
         return cast("dict[str, Any]", inner)
@@ -151,7 +151,7 @@ def _flag(text: str, cwd: Path) -> Written:
 
 
 def read_server(name: str, value: Any, env: Mapping[str, str], *, source: str = "code", file: str = "") -> ServerConfig:
-    """What cannot be used is told in `fault`, so that a listing can show it."""
+    """Reads one server. Whatever makes it unusable goes to `fault`, so that a list can show it."""
     fields: dict[str, Any] = {}
     try:
         if not name.strip() or len(name) > 100 or not name.isprintable():
@@ -166,7 +166,7 @@ def read_server(name: str, value: Any, env: Mapping[str, str], *, source: str = 
 
 
 def _as_written(fields: Mapping[str, Any], error: _Wrong) -> Reach:
-    """For a listing: where a server would be that lacks nothing but a variable."""
+    """The address to show in a list for a server that only lacks a variable."""
     url = fields.get("url")
     if not isinstance(error, _Missing) or not isinstance(url, str) or "command" in fields:
         return Stdio("")
@@ -174,7 +174,7 @@ def _as_written(fields: Mapping[str, Any], error: _Wrong) -> Reach:
 
 
 def inline_servers(written: Iterable[str | Mapping[str, Any]], env: Mapping[str, str]) -> dict[str, ServerConfig]:
-    """Those of an agent's `mcpServers` that are written out there; plain names refer to the session's."""
+    """The servers written out in an agent's `mcpServers`; plain names refer to the session's."""
     return {
         name: read_server(name, value, env, source="agent")
         for entry in written
@@ -228,7 +228,7 @@ def _headers(found: dict[str, str]) -> dict[str, str]:
 
 
 def _seconds(value: Any) -> float | None:
-    """`timeout` of a server: milliseconds for one call."""
+    """Reads a server's `timeout`: milliseconds per call."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -237,7 +237,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """`${NAME}` and `${NAME:-default}`, once: what a variable holds is not read again."""
+    """Expands `${NAME}` and `${NAME:-default}` once; values are not expanded again."""
 
     def value(found: re.Match[str]) -> str:
         name, default = found[1], found[2]
@@ -251,7 +251,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 
 def limits(env: Mapping[str, str]) -> tuple[float, float]:
-    """Seconds to connect and for a call: `MCP_TIMEOUT` and `MCP_TOOL_TIMEOUT`, in milliseconds."""
+    """Seconds to connect and per call, from `MCP_TIMEOUT` and `MCP_TOOL_TIMEOUT` in milliseconds."""
 
     def read(name: str, default: float) -> float:
         text = env.get(name, "").strip()

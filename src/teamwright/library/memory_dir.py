@@ -1,4 +1,4 @@
-"""Memory directory of an agent, whose index it is given at each start."""
+"""An agent's memory directory; its index is given to the agent at each start."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ MOST_LINES = 200
 
 
 def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> Path:
-    """Where an agent of that name remembers. `state` is TEAMWRIGHT_HOME."""
+    """The memory directory of an agent with that name. `state` is TEAMWRIGHT_HOME."""
     if not name or "/" in name or "\0" in name or not name.strip("."):
         raise SettingsError(f"an agent named {name!r} cannot have a memory: the name is not usable as a directory")
     roots = {
@@ -26,19 +26,20 @@ def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> 
 
 
 def memory_pattern(folder: Path) -> str:
-    """All of the directory, by its whole path: inside a project, what is protected must be named."""
+    """A pattern for the whole directory by its full path: in a project, an allow rule must name protected places
+    explicitly."""
     return "/" + re.sub(r"([*?\[\\])", r"\\\1", str(folder.resolve())) + "/**"
 
 
 def memory_rules(folder: Path) -> Rules:
-    """An agent may read and write in its own memory, though it lies where others may not."""
+    """Lets an agent read and write its own memory, which may be in a place closed to others."""
     base, pattern = str(folder.resolve()), memory_pattern(folder)
-    own = (Rule(READ, "/**", base=base), Rule(EDIT, "/**", base=base))  # whatever characters its path has
+    own = (Rule(READ, "/**", base=base), Rule(EDIT, "/**", base=base))  # works whatever characters the path contains
     return Rules(allow=(*own, Rule(EDIT, pattern)))
 
 
 def memory_text(folder: Path, *, trusted: bool = True) -> str:
-    """For the system prompt. The index of an untrusted directory is left out: anybody may have written it."""
+    """Text for the system prompt. An untrusted directory's index is left out: anybody may have written it."""
     index, note = ("", "") if not trusted else _index(folder)
     parts = [
         "# Your memory",
@@ -58,7 +59,7 @@ def memory_text(folder: Path, *, trusted: bool = True) -> str:
 
 
 def _index(folder: Path) -> tuple[str, str]:
-    """The index as far as there is room for it, and a word about what is left out."""
+    """The index as far as it fits, and a note if it was cut."""
     try:
         data = read_plain(folder / INDEX, MOST_CHARACTERS * 4 + 1, follow=False)
     except SettingsError as error:

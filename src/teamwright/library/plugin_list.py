@@ -1,4 +1,4 @@
-"""List of installed plugins under TEAMWRIGHT_HOME, changed by one process at a time."""
+"""The list of installed plugins below TEAMWRIGHT_HOME, changed by one process at a time."""
 
 import os
 import stat
@@ -46,7 +46,7 @@ def switch(state: Path, name: str, *, on: bool) -> None:
 
 
 def remove(state: Path, name: str) -> None:
-    """From the list first: what is left of a directory that cannot be removed is then not used any more."""
+    """Removes it from the list first, so that leftovers of a directory that cannot be deleted are no longer used."""
     with _changing(state) as plugins:
         _require(plugins, name)
         del plugins[name]
@@ -61,7 +61,7 @@ def remove(state: Path, name: str) -> None:
 
 
 def add(state: Path, name: str, source: Path, origin: str) -> Path:
-    """Copy a plugin that was read and found good; it is on from now."""
+    """Copies a plugin that was read successfully, and turns it on."""
     import shutil  # noqa: PLC0415
 
     plugins_dir = state / "plugins"
@@ -71,7 +71,7 @@ def add(state: Path, name: str, source: Path, origin: str) -> Path:
         fresh = plugins_dir / f".new-{os.urandom(6).hex()}"
         try:
             _copy(source, fresh)
-            shutil.rmtree(folder_of(state, name), ignore_errors=True)  # what an interrupted removal left
+            shutil.rmtree(folder_of(state, name), ignore_errors=True)  # left over from an interrupted removal
             fresh.rename(folder_of(state, name))
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -85,7 +85,7 @@ def _require(plugins: dict[str, Listed], name: str) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Regular files and links that stay inside; nothing else has a place in a plugin."""
+    """Copies regular files and links that stay inside; a plugin may contain nothing else."""
     from shutil import copyfile  # noqa: PLC0415
 
     source = source.resolve()
@@ -120,7 +120,7 @@ def _copy_link(path: Path, to: Path, source: Path) -> None:
 
 @contextmanager
 def _changing(state: Path) -> Generator[dict[str, Listed]]:
-    """The list to be changed, written as a whole if it was."""
+    """The list for changing; written as a whole if it changed."""
     file = state / "plugins" / "plugins.json"
     with alone_with(file, state):
         plugins = read_list(state)

@@ -25,28 +25,28 @@ _MOST_PATHS = 50
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """What a plugin brings. `root` is resolved, and everything named here lies below it."""
+    """The contents of a plugin. `root` is resolved, and every path here is below it."""
 
     name: str
     root: Path
-    origin: str = ""  # `name@marketplace` of one that another program has installed
+    origin: str = ""  # `name@marketplace` if another program installed it
     version: str = ""
     description: str = ""
     agents: tuple[Path, ...] = ()
     skills: tuple[Path, ...] = ()
     commands: tuple[Path, ...] = ()
-    hooks: tuple[tuple[str, dict[str, Any]], ...] = ()  # file, events: as `library.hooks.read_hooks` takes them
-    servers: tuple[tuple[str, dict[str, Any]], ...] = ()  # file, {name: configuration}
+    hooks: tuple[tuple[str, dict[str, Any]], ...] = ()  # (file, events) as `library.hooks.read_hooks` takes them
+    servers: tuple[tuple[str, dict[str, Any]], ...] = ()  # (file, {name: configuration})
     problems: tuple[str, ...] = ()
 
 
 class Plugins(Struct, frozen=True):
-    """Those that are enabled, and what is wrong with some."""
+    """The enabled plugins, and problems."""
 
     plugins: tuple[Plugin, ...] = ()
     problems: tuple[str, ...] = ()
-    unread: tuple[Unread, ...] = ()  # what somebody turns on, and what is not on this disk
-    enabled: frozenset[str] = frozenset()  # names of those that the person has installed and turned on, or named here
+    unread: tuple[Unread, ...] = ()  # turned on, but not on this disk
+    enabled: frozenset[str] = frozenset()  # names that the person installed and turned on, or named with `--plugin-dir`
     of_project: tuple[Path, ...] = ()  # directories of those that only a project turns on
 
     def only_by_settings(self, names: set[str]) -> tuple[Path, ...]:
@@ -54,7 +54,7 @@ class Plugins(Struct, frozen=True):
 
     @property
     def agent_places(self) -> list[tuple[str, Path]]:
-        """As `agent_places.find_places` takes them."""
+        """In the form that `agents.places.find_places` takes."""
         return [(plugin.name, folder) for plugin in self.plugins for folder in plugin.agents]
 
     @property
@@ -74,10 +74,10 @@ def find_plugins(
     brought: Sequence[BroughtPlugin] = (),
     missing: Sequence[Unread] = (),
 ) -> Plugins:
-    """Those that are enabled; of one name the last of `brought`, installed here, and `--plugin-dir` counts.
+    """The enabled plugins. For one name the last of `brought`, installed here, and `--plugin-dir` wins.
 
-    `settings` is `enabledPlugins`: it can turn installed ones on and off, by `name` or `name@anything`. `brought` are
-    those of another program; `missing` is what it would also have.
+    `settings` is `enabledPlugins`, which turns installed plugins on and off by `name` or `name@anything`. `brought` are
+    another program's plugins; `missing` are those it enables but that are not on this disk.
     """
     problems: list[str] = []
     try:
@@ -115,9 +115,9 @@ class _PluginReader(Struct):
 
 
 def read_plugin(root: Path, called: str = "") -> Plugin:
-    """Raises SettingsError where it is no plugin at all; what is wrong with a part of it costs that part.
+    """Raises SettingsError if it is not a plugin at all; a faulty part only loses that part.
 
-    `called` is its name where it gives none itself; else its directory's.
+    `called` is the name to use if the manifest has none; otherwise the directory's name is used.
     """
     real = Path(os.path.realpath(root))
     if not real.is_dir():
@@ -164,7 +164,7 @@ def _require_inside(root: Path, path: Path, said: str) -> None:
 
 
 def _paths(reader: _PluginReader, value: Any, key: str) -> list[Path]:
-    """The paths of a field that may be used."""
+    """The usable paths in a field."""
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     found: list[Path] = []
     for item in items[:_MOST_PATHS]:
@@ -197,7 +197,7 @@ def _folders(reader: _PluginReader, manifest: Mapping[str, Any], key: str) -> tu
 
 
 def _objects(reader: _PluginReader, value: Any, key: str, usual: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Hooks or servers: of the usual file, and written out or named in the manifest."""
+    """Hooks or servers: from the standard file, and inline or by path from the manifest."""
     found: list[tuple[str, dict[str, Any]]] = []
     if isinstance(value, dict):
         found.append((reader.file, cast("dict[str, Any]", value)))
@@ -225,12 +225,12 @@ def _read_each(reader: _PluginReader, paths: Iterable[Path], key: str) -> Iterat
 
 
 def _inner(read: dict[str, Any], key: str) -> dict[str, Any]:
-    """The block itself, where the file has it one level down."""
+    """The block itself, even if the file nests it one level down."""
     return as_object(read.get(key, read))
 
 
 def _rooted(value: Any, root: str) -> Any:
-    """With the plugin's name replaced by its directory."""
+    """Replaces `${CLAUDE_PLUGIN_ROOT}` by the plugin's directory."""
     if isinstance(value, str):
         return value.replace(ROOT, root)
     if isinstance(value, list):

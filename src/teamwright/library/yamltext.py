@@ -1,7 +1,7 @@
-"""Reads YAML that people wrote as plain values, event by event: no aliases, no tags, limited depth.
+"""Reads people's YAML as plain values, event by event: no aliases, no tags, limited depth.
 
-PyYAML's composer recurses in C without one: a file of brackets alone would end the program. This module is imported
-only by what really needs YAML, because that import is slow.
+PyYAML's composer recurses in C without a limit: a file of nothing but brackets would crash the program. Import this
+module only where YAML is really needed, because the import is slow.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_mapping(text: str) -> Fields:
-    """The mapping that is the whole text; nothing at all is an empty one. Raises FieldFault."""
+    """Reads a text that is one mapping; an empty text is an empty mapping. Raises FieldFault."""
     try:
         return _document(_events(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise FieldFault(f"not valid YAML: {error.problem}", mark.line if mark else 0) from None
-    except yaml.YAMLError:  # of the part that reads characters: it knows no line
+    except yaml.YAMLError:  # from the character reader, which knows no line
         raise FieldFault("a character that cannot be in YAML", _unprintable(text)) from None
 
 
@@ -60,7 +60,7 @@ def _document(events: Iterator[Event]) -> Fields:
 
 
 def _fill(fields: Fields, start: Event, events: Iterator[Event], depth: int) -> None:
-    """The pairs of a mapping that has just begun."""
+    """Reads the pairs of a mapping that has just begun."""
     _check(start, depth)
     while not isinstance(event := next(events), MappingEndEvent):
         _check(event, depth)

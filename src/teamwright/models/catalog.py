@@ -1,6 +1,6 @@
-"""Resolves a model's name to what is known of it: window, longest reply and kind of thinking.
+"""Resolves a model's name to what is known about it: window, longest reply, kind of thinking.
 
-The facts are in `catalog.json`; a model that is not there works all the same, with its limits unknown.
+The facts are in `catalog.json`. A model that is not listed works too, with unknown limits.
 """
 
 import re
@@ -19,11 +19,11 @@ Thinking = Literal["adaptive", "budget", "none"]
 
 CLAUDE_WINDOW = 200_000
 LONG_WINDOW = 1_000_000
-LONG = "[1m]"  # appended to a Claude model's name: its long window
-PLANNED = {"opusplan": ("opus", "sonnet")}  # one model in plan mode, another one to do the work
+LONG = "[1m]"  # suffix of a Claude model's name that selects its long window
+PLANNED = {"opusplan": ("opus", "sonnet")}  # (model in plan mode, model for the work)
 BUILT_IN = ("anthropic", "openai", "script")
 _OPENAI_NAME = re.compile(r"gpt|o[134](?:$|-)")
-_BOUNDARY = frozenset("-:@[")  # what may follow a known name: a date, a tag, a suffix
+_BOUNDARY = frozenset("-:@[")  # may follow a known name: a date, a tag, a suffix
 
 NO_MODEL = (
     "No model is set up, and nothing was sent. Set ANTHROPIC_API_KEY or OPENAI_API_KEY; "
@@ -33,7 +33,7 @@ NO_MODEL = (
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model as we know it; None is unknown."""
+    """What is known about a model; None means unknown."""
 
     provider: str
     name: str
@@ -52,11 +52,11 @@ class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Packaged(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file. `models` are real names, `families` only beginnings of names; both are matched as beginnings."""
+    """The file. `models` are full names, `families` beginnings of names; both match by prefix."""
 
     aliases: dict[str, str]
     defaults: dict[str, str]
-    searching: dict[str, str]  # provider -> the model that searches the web, if the settings name none
+    searching: dict[str, str]  # provider -> model that searches the web if the settings name none
     models: dict[str, dict[str, ModelFacts]]
     families: dict[str, dict[str, ModelFacts]]
 
@@ -67,11 +67,11 @@ def packaged() -> Packaged:
 
 
 class Catalog(Struct, frozen=True, eq=False):
-    """Names to models. Windows from the settings come before what the file says."""
+    """Maps names to models. Windows from the settings override those in the file."""
 
     aliases: dict[str, str]
     models: dict[str, dict[str, ModelFacts]]
-    known: dict[str, dict[str, ModelFacts]]  # with what only the beginning of a name tells
+    known: dict[str, dict[str, ModelFacts]]  # `models` plus `families`
     windows: dict[str, int]
 
     @classmethod
@@ -82,12 +82,12 @@ class Catalog(Struct, frozen=True, eq=False):
         return cls(data.aliases, data.models, known, windows)
 
     def names(self) -> list[str]:
-        """The aliases, then every model of the file as `provider/name`."""
+        """All aliases, then every model in the file as `provider/name`."""
         full = [f"{provider}/{name}" for provider, models in self.models.items() for name in models]
         return [*self.aliases, *full]
 
     def resolve(self, name: str, *, named: Collection[str] = ()) -> ModelInfo:
-        """The model that a person, a definition or a call names. `named` are the providers of the settings."""
+        """The model named by a person, a definition or a call. `named` are the providers from the settings."""
         said = name.strip()
         provider, model = self._split(PLANNED[said.lower()][1] if said.lower() in PLANNED else said, named)
         facts = self._facts(provider, model)
@@ -123,7 +123,7 @@ class Catalog(Struct, frozen=True, eq=False):
         raise ModelError(f"{what}{end} Use {aliases}, {', '.join(forms)} or `script/FILE`; {local}", "config")
 
     def _facts(self, provider: str, model: str) -> ModelFacts:
-        """The entry with the longest name that this one begins with, so that dated names are found too."""
+        """The entry with the longest matching prefix, so that dated names are found too."""
         known, low = self.known.get(provider, {}), model.lower()
         fits = [key for key in known if low.startswith(key) and (low == key or low[len(key)] in _BOUNDARY)]
         return known[max(fits, key=len)] if fits else ModelFacts()
@@ -138,7 +138,7 @@ class Catalog(Struct, frozen=True, eq=False):
 
 
 def _provider_of(name: str) -> str:
-    """Whose a bare name is; empty if it does not show."""
+    """The provider of a bare name; empty if the name does not tell."""
     low = name.lower()
     if low.startswith("claude"):
         return "anthropic"
@@ -146,14 +146,14 @@ def _provider_of(name: str) -> str:
 
 
 def is_default(name: str) -> bool:
-    """The word for: as if none was named."""
+    """Does the name ask for the default model?"""
     return name.strip().lower() == "default"
 
 
 def default_model(env: Mapping[str, str], setting: str | None, *, keyed: bool = False) -> str:
-    """The model where nobody named one. A variable that is set to nothing counts as not set.
+    """The model to use if nobody named one. An empty variable counts as unset.
 
-    `keyed`: Anthropic's key comes from elsewhere.
+    `keyed`: Anthropic's key comes from another source.
     """
     chosen = env.get("TEAMWRIGHT_MODEL") or setting
     if chosen and not is_default(chosen):
@@ -161,6 +161,6 @@ def default_model(env: Mapping[str, str], setting: str | None, *, keyed: bool = 
     if keyed or env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
         return packaged().defaults["anthropic"]
     if env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL"):
-        # not OpenAI's newest: from gpt-5.6 on it refuses tools with reasoning over chat completions
+        # not OpenAI's newest: from gpt-5.6 on, chat completions reject tools combined with reasoning
         return packaged().defaults["openai"]
     raise ModelError(NO_MODEL, "config")

@@ -1,4 +1,4 @@
-"""Faults of one attempt, each worded in one sentence: what happened, where and what to do now."""
+"""Failures of one attempt, each explained in one sentence: what happened, where, and what to do now."""
 
 import re
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from msgspec import Struct
 from teamwright.core.errors import Fault, ModelError
 from teamwright.core.jsontext import as_object
 
-Tries = Literal["no", "few", "many"]  # how often it is worth another attempt
-SHOWN = 300  # characters of a server's words that we repeat
+Tries = Literal["no", "few", "many"]  # how many retries it is worth
+SHOWN = 300  # characters quoted from a server's message
 COMPACT = " Compact it, start a new one, or use a model with a larger window."
 _KEY = re.compile(r"\b(sk|key|gsk|xai)-[A-Za-z0-9_*.-]{8,}")
 _CONTEXT = re.compile(
@@ -21,7 +21,7 @@ _CONTEXT = re.compile(
     r"|maximum context length|exceed context limit|exceeds the context window",
     re.IGNORECASE,
 )
-# What some servers answer with status 500 or 404, though another request would do, and the same never will.
+# Some servers answer these with status 500 or 404, although only a different request could succeed.
 _UNFIT = re.compile(
     r"image input is not supported|failed to (load|decode) image|not a multimodal model|invalid image"
     r"|support (image|vision|multi)",
@@ -31,23 +31,23 @@ _FOR_GOOD = re.compile(r"insufficient_quota|billing_hard_limit", re.IGNORECASE)
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a request goes, as far as words about it need."""
+    """Where a request goes, as far as error messages need to know."""
 
     host: str
     model: str
     key_name: str  # environment variable that holds the key
-    base_name: str  # and the one that holds the base URL
+    base_name: str  # environment variable that holds the base URL
     key_sent: bool = True
     wire: Literal["anthropic", "openai"] = "anthropic"
 
 
 def host_of(url: str) -> str:
-    """Without the name and password that may stand before it."""
+    """The host of a URL, without a user name and password."""
     return url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
 
 
 class Failed(ModelError):
-    """One attempt failed. `after`: the server asked for that many seconds of patience."""
+    """One attempt failed. `after`: the server asked to wait this many seconds."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Failed(ModelError):
 
 
 def clean(text: str) -> str:
-    """A server's words, fit for a screen: bounded, one line, nothing invisible, no keys."""
+    """A server's message made safe for a screen: bounded, one line, no invisible characters, no keys."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: SHOWN * 4]).split())
     words = _KEY.sub(r"\1-…", words)
     return words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
 
 
 def read_error(data: bytes) -> tuple[str, str]:
-    """(kind and code, message) of an error body, whatever its shape."""
+    """(kind and code, message) of an error body of any shape."""
     try:
         value: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -88,7 +88,8 @@ def read_error(data: bytes) -> tuple[str, str]:
 
 
 def read_patience(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait by `retry-after-ms` or `retry-after` (a number or a date); None if nothing usable is said."""
+    """Seconds to wait according to `retry-after-ms` or `retry-after` (a number or a date); None if neither is
+    usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         said = headers.get(name)
         if not said:
@@ -106,7 +107,7 @@ def read_patience(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def by_status(place: Endpoint, status: int, kind: str, message: str, after: float | None = None) -> Failed:
-    """The answer of a server that said no, by HTTP status or by the status that an error event stands for."""
+    """The failure for an HTTP error status, or for the status that an error event stands for."""
     said = f": {message}" if message else ""
     told = f"{kind} {message}"
     if _is_too_long(place, status, told):
@@ -128,7 +129,7 @@ def _is_too_long(place: Endpoint, status: int, told: str) -> bool:
 
 
 def _for_now(place: Endpoint, status: int, told: str, said: str, after: float | None) -> Failed | None:
-    """Statuses that may pass; None for others."""
+    """Failures that may pass; None for other statuses."""
     if status == 429:
         tries: Tries = "no" if _FOR_GOOD.search(told) else "many"
         hint = "Check the account's limits and credit." if tries == "no" else "Try again later or with another model."
@@ -144,7 +145,7 @@ def _for_now(place: Endpoint, status: int, told: str, said: str, after: float | 
 
 
 def _refusal(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:
-    """Statuses that no patience heals."""
+    """The message and fault for a status that retrying cannot fix."""
     match status:
         case 401 if not place.key_sent:
             return f"{place.host} asks for a key (401{said}). Set {place.key_name}.", "auth"
@@ -172,7 +173,7 @@ def _unfit(place: Endpoint, status: int, said: str) -> tuple[str, Fault]:
 
 
 def not_a_model(place: Endpoint, kind: str) -> Failed:
-    """200, but a web page or the like: a wrong address or a login page in between."""
+    """A 200 response with a web page or the like: a wrong address, or a login page in between."""
     text = f"{place.host} answered with {clean(kind)}, not as a model would. Check {place.base_name} and the network."
     return Failed(text, "not_found", status=200)
 

@@ -1,4 +1,4 @@
-"""HTTP client of all model calls, imported only when a provider is opened because aiohttp is heavy."""
+"""HTTP client for all model calls. Imported only when a provider is opened, because aiohttp is heavy."""
 
 import errno
 import os
@@ -22,9 +22,10 @@ from teamwright.models.wires.sse import EventReader, EventTooLong
 
 @contextmanager
 def _empty_store() -> Generator[None]:
-    """aiohttp reads every certificate of the machine when it is imported, for a context that we never use.
+    """Hides the machine's certificates while aiohttp is imported: it would read all of them for a context that we never
+    use.
 
-    For that moment there are none to read; its own context then trusts nobody, so a forgotten use fails closed.
+    That context then trusts nobody, so using it by mistake fails closed.
     """
     names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
     before = {name: os.environ.get(name) for name in names}
@@ -43,37 +44,35 @@ with _empty_store():
     import aiohttp
     from aiohttp.abc import AbstractStreamWriter
 
-CONNECT = 30.0  # seconds for name, connection, proxy and TLS together
-CHUNK = 120 * 1024  # bytes of a body written at once
-MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; what a reply may hold is bounded by its draft
+CONNECT = 30.0  # seconds for DNS, proxy, connection and TLS together
+CHUNK = 120 * 1024  # bytes of a body per write
+MOST_STREAMED = 512 * 1024 * 1024  # bytes of one answer on the wire; the draft bounds the reply itself
 MOST_WHOLE = 32 * 1024 * 1024
 MOST_ERROR = 64 * 1024
-_SHORTEST = 4  # characters of a password: a shorter one stands in ordinary words too
-LINGER = (
-    0.1  # seconds given to a server to end a stream whose last event has come, so that the connection can be reused
-)
+_SHORTEST = 4  # characters of a password: shorter ones also occur in ordinary words
+LINGER = 0.1  # seconds a server gets to close a stream after its last event, so that the connection can be reused
 
 
 class StreamListener(Protocol):
-    """Takes in one answer as it arrives."""
+    """Consumes one answer as it arrives."""
 
     @property
     def finished(self) -> bool: ...
 
     @property
     def heard(self) -> int:
-        """Grows with whatever an event says, and not with events that only keep a connection open."""
+        """Grows with every event that says something, but not with events that only keep the connection open."""
         ...
 
     def hear(self, event: str, data: bytes) -> None: ...
 
     def hear_whole(self, data: bytes) -> None:
-        """The server did not stream: the whole answer as one JSON object."""
+        """Takes an answer that was not streamed, as one JSON object."""
         ...
 
 
 class _Body(aiohttp.Payload):
-    """Pieces written in a row under one Content-Length; never copied together and never encoded again."""
+    """Writes pieces in a row under one Content-Length, without joining them all or encoding them again."""
 
     def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence) -> None:
         super().__init__(pieces, content_type="application/json")
@@ -121,7 +120,7 @@ class HttpClient:
         version: str = "",
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
-        """`meanwhile` is called once, when the first answer has begun: there is time until it ends."""
+        """`meanwhile` is called once, when the first answer begins: work can be done while it streams."""
         self._env, self._meanwhile = env, meanwhile
         self._agent = f"teamwright/{version}" if version else "teamwright"
         self._silence = silence
@@ -136,14 +135,14 @@ class HttpClient:
     async def exchange(
         self, place: Endpoint, url: str, headers: Mapping[str, str], body: Sequence[Bytes], listener: StreamListener
     ) -> None:
-        """Send one request and let `listener` hear the answer. Whatever goes wrong is a Failed."""
+        """Sends one request and passes the answer to `listener`. Every failure is raised as Failed."""
         silence = ServerSilence(self._silence)
         try:
             with silence.scope:
                 await self._exchange(place, url, headers, body, listener, silence)
             if silence.scope.cancelled_caught:
                 raise faults.silent(place, self._silence)
-        except ModelError as error:  # a server may say our own key back to us
+        except ModelError as error:  # a server may echo our own key
             error.args = (_without_keys(str(error), url, headers),)
             raise
 
@@ -161,7 +160,7 @@ class HttpClient:
                 url,
                 data=_Body(body, silence),
                 headers=headers,
-                allow_redirects=False,  # a key must not travel to another host
+                allow_redirects=False,  # the key must not go to another host
                 proxy=(proxy := proxy_for(url, self._env)),
                 ssl=await self._context(url, proxy),
             ) as response:
@@ -173,7 +172,7 @@ class HttpClient:
             raise _broken(place, error, self._silence) from error
         except EventTooLong as error:
             raise faults.too_long(place) from error
-        except OSError as error:  # a time limit among them
+        except OSError as error:  # includes timeouts
             raise _broken(place, error, self._silence) from error
 
     def _has_begun(self) -> None:
@@ -190,7 +189,7 @@ class HttpClient:
         body: bytes | None = None,
         most: int = 1024 * 1024,
     ) -> bytes:
-        """A small document, got or posted for; empty if the server does not have it or does not answer in time."""
+        """Fetches or posts for a small document; empty if the server has none or does not answer in time."""
         with anyio.move_on_after(limit), suppress(aiohttp.ClientError, OSError):
             proxy = proxy_for(url, self._env)
             tls = await self._context(url, proxy)
@@ -215,13 +214,13 @@ class HttpClient:
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT, sock_connect=CONNECT),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self._agent, "Accept-Encoding": "identity"},
-                trust_env=False,  # it would also send what ~/.netrc holds, and look for it before every request
+                trust_env=False,  # it would search ~/.netrc before every request and send what it holds
             )
         return self._session
 
     async def _context(self, url: str, proxy: str | None) -> ssl.SSLContext | bool:
         if not url.startswith("https:") and not (proxy or "").startswith("https:"):
-            return True  # not used; were it, it would trust nobody
+            return True  # unused for http; the default context would trust nobody
         if self._tls is None:
             self._tls = await anyio.to_thread.run_sync(make_tls, self._env)
         return self._tls
@@ -237,8 +236,8 @@ def _without_keys(words: str, url: str, headers: Mapping[str, str]) -> str:
 
 
 def make_tls(env: Mapping[str, str]) -> ssl.SSLContext:
-    """Trusts what the machine trusts, and the file that SSL_CERT_FILE names."""
-    context = ssl.create_default_context()  # honours the process's own SSL_CERT_FILE
+    """A context that trusts what the machine trusts, plus the file in SSL_CERT_FILE."""
+    context = ssl.create_default_context()  # respects the process's own SSL_CERT_FILE
     file = env.get("SSL_CERT_FILE")
     if file and (file != os.environ.get("SSL_CERT_FILE") or not os.access(file, os.R_OK)):
         try:
@@ -309,7 +308,7 @@ async def _listen(
 
 
 async def _read_whole(place: Endpoint, response: aiohttp.ClientResponse) -> bytes:
-    """All of it: half an object is no news."""
+    """The complete body; half a JSON object is useless."""
     data = await _read(response, MOST_WHOLE)
     if len(data) > MOST_WHOLE:
         raise faults.too_long(place)
@@ -317,7 +316,7 @@ async def _read_whole(place: Endpoint, response: aiohttp.ClientResponse) -> byte
 
 
 async def _end(response: aiohttp.ClientResponse) -> None:
-    """Read to the end of the body, so that the connection can serve the next request."""
+    """Reads to the end of the body, so that the connection can serve the next request."""
     if not response.content.at_eof():
         with anyio.move_on_after(LINGER), suppress(aiohttp.ClientError, OSError):
             while await response.content.readany():
@@ -325,7 +324,7 @@ async def _end(response: aiohttp.ClientResponse) -> None:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body, or a little more than `most` bytes of it."""
+    """The body, up to slightly more than `most` bytes."""
     parts: list[bytes] = []
     size = 0
     while size <= most and (chunk := await response.content.readany()):
@@ -336,7 +335,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 async def _refused(place: Endpoint, response: aiohttp.ClientResponse, seconds: float) -> Failed:
     data = b""
-    with anyio.move_on_after(seconds / 2), suppress(aiohttp.ClientError, OSError):  # the status is what matters
+    with anyio.move_on_after(seconds / 2), suppress(aiohttp.ClientError, OSError):  # the status is enough
         data = await _read(response, MOST_ERROR)
     kind, message = faults.read_error(data[:MOST_ERROR])
     if 300 <= response.status < 400:
@@ -346,7 +345,7 @@ async def _refused(place: Endpoint, response: aiohttp.ClientResponse, seconds: f
 
 
 def _broken(place: Endpoint, error: aiohttp.ClientError | OSError, silence: float) -> Failed:
-    """What the network did, in words."""
+    """Explains a network error."""
     host, check = place.host, "Check the network, HTTPS_PROXY and the base URL."
     match error:
         case aiohttp.ClientConnectorCertificateError():

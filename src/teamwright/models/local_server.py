@@ -1,4 +1,4 @@
-"""Finds out which local server answers here, and the context size that it gives a model, if it says so."""
+"""Identifies the local server behind an address, and the context size it gives a model if it reports one."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -11,14 +11,12 @@ from msgspec import Struct
 from teamwright.core.jsontext import as_list, as_object
 
 Name = Literal["llama.cpp", "vLLM", "Ollama", "LM Studio", ""]
-Fetch = Callable[
-    [str, bytes | None], Awaitable[bytes]
-]  # address and what to post there -> a small document, or nothing
+Fetch = Callable[[str, bytes | None], Awaitable[bytes]]  # address and body to post -> a small document, or empty
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
 
 
 class LocalServer(Struct, frozen=True):
-    """`window` in tokens. `idle`: it is still to come, since the model is not loaded or the server was slow."""
+    """`window` in tokens. `idle`: ask again later, because the model is not loaded or the server was slow."""
 
     name: Name = ""
     window: int | None = None
@@ -29,7 +27,8 @@ _UNLOADED = LocalServer("Ollama", idle=True)
 
 
 async def ask_server(fetch: Fetch, base: str, model: str, limit: float) -> LocalServer:
-    """All addresses at once, and what has come after `limit` seconds. A server answers only those it knows."""
+    """Asks all known addresses at once, and uses what has arrived after `limit` seconds. Each kind of server answers
+    only its own addresses."""
     root = base.removesuffix("/v1")
     said: dict[str, Any] = {}
 
@@ -45,7 +44,7 @@ async def ask_server(fetch: Fetch, base: str, model: str, limit: float) -> Local
             group.start_soon(ask, "models", f"{base}/models")
             group.start_soon(ask, "ps", f"{root}/api/ps")
             group.start_soon(ask, "lm", f"{root}/api/v0/models")
-        if _read(said, model) == _UNLOADED:  # others might take what is posted for a prompt
+        if _read(said, model) == _UNLOADED:  # only for Ollama: another server might take a POST for a prompt
             await ask("show", f"{root}/api/show", msgspec.json.encode({"model": model}))
     found = _read(said, model)
     return LocalServer(idle=True) if waited.cancelled_caught and not found.name else found
@@ -69,14 +68,15 @@ def _read(said: dict[str, Any], model: str) -> LocalServer:
 
 
 def _num_ctx(show: Any) -> int | None:
-    """As the model's own file sets it. What the model was trained for says nothing of what the server gives it."""
+    """The context size set in the model's own file. The size that the model was trained for says nothing about the
+    server."""
     text = _field(show, "parameters")
     found = _NUM_CTX.search(text) if isinstance(text, str) else None
     return int(found[1]) or None if found else None
 
 
 def _entry(value: Any, key: str, model: str, *, sole: bool = False) -> Any:
-    """The one of this name in a list; with `sole` also the only one, since some servers take any name."""
+    """The list entry with this name; with `sole` also the only entry, since some servers accept any name."""
     entries = as_list(_field(value, key))
     for entry in entries:
         if any(_field(entry, field) in (model, f"{model}:latest") for field in ("id", "name", "model")):

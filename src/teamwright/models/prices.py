@@ -1,8 +1,8 @@
-"""Prices replies from the data of `genai-prices`, offline; an unknown model costs None, never 0.
+"""Prices replies offline from the data of `genai-prices`; an unknown model costs None, never 0.
 
 Importing that library takes over half a second and 30 MB (pydantic, an HTTP client). Its data is one generated file of
-plain constructor calls, so the few numbers we need are read from there without running it; if the file does not look
-as expected, the library itself is used. Its updater is never started.
+plain constructor calls, so the few numbers we need are read from the source without running it. If the file looks
+different than expected, the library itself is used. Its updater is never started.
 """
 
 import ast
@@ -24,7 +24,7 @@ _SUFFIX = re.compile(r"\[[^\]]*\]$")  # `[1m]` chooses a window, not a model
 
 
 class TokenPrice(Struct, frozen=True):
-    """Dollars per million tokens. Past a tier's start, measured by the whole input, every token costs its price."""
+    """Dollars per million tokens. If the whole input exceeds a tier's start, every token costs that tier's price."""
 
     base: float
     tiers: tuple[tuple[int, float], ...] = ()
@@ -42,12 +42,12 @@ class Rates(Struct, frozen=True):
 
 def cost(model: str, usage: Usage) -> float | None:
     """Dollars for one reply of `provider/name`. Price replies one by one: long inputs can have a price of their own."""
-    rates = _rates(model, int(time.time() // 900))  # a few providers have prices by the time of day
+    rates = _rates(model, int(time.time() // 900))  # a few providers' prices depend on the time of day
     return None if rates is None else _amount(rates, usage)
 
 
 def saved_by_cache(model: str, usage: Usage) -> float | None:
-    """What the same reply would have cost more without a cache; below zero if storing cost more than reading saved."""
+    """How much more the reply would have cost without a cache; negative if storing cost more than reading saved."""
     rates = _rates(model, int(time.time() // 900))
     if rates is None:
         return None
@@ -67,7 +67,7 @@ def _amount(rates: Rates, usage: Usage) -> float:
 
 @lru_cache(maxsize=256)
 def _rates(model: str, quarter: int) -> Rates | None:
-    """The prices in this quarter of an hour; each further call is arithmetic."""
+    """The prices during this quarter of an hour, cached."""
     provider, _, name = model.partition("/")
     name = _SUFFIX.sub("", name).lower()
     now = datetime.fromtimestamp(quarter * 900, UTC)
@@ -79,11 +79,11 @@ def _rates(model: str, quarter: int) -> Rates | None:
 
 
 def _as_rates(prices: Any) -> Rates | None:
-    """The four numbers of a price record; None for what is not priced by tokens both ways."""
+    """The four numbers of a price record; None for models that are not priced by input and output tokens."""
     input, output = _as_rate(prices, "input_mtok"), _as_rate(prices, "output_mtok")
     if input is None or output is None:
         return None
-    # without a price of its own, what the cache served or stored is plain input
+    # without their own price, cached tokens cost as much as input
     read, write = _as_rate(prices, "cache_read_mtok") or input, _as_rate(prices, "cache_write_mtok") or input
     return Rates(input, output, read, write)
 
@@ -98,7 +98,7 @@ def _as_rate(prices: Any, key: str) -> TokenPrice | None:
     return TokenPrice(float(value))
 
 
-# --- the library, where its file is not readable for us
+# --- the library, used if its file cannot be parsed
 
 
 def _ask_library(provider: str, name: str, now: datetime) -> Any:
@@ -107,14 +107,14 @@ def _ask_library(provider: str, name: str, now: datetime) -> Any:
     from genai_prices.data import providers  # noqa: PLC0415
 
     if not any(known.id == provider for known in providers):
-        return None  # the library would guess one whose name is contained in this one
+        return None  # the library would guess a provider whose id is part of this one
     try:
         return calc_price(Tokens(), name, provider_id=provider, genai_request_timestamp=now).model_price
     except LookupError:
         return None
 
 
-# --- its data, read as source text; ValueError: it is not as we know it
+# --- its data, read as source text; ValueError: not in the expected form
 
 
 def _read_prices(provider: str, name: str, now: datetime) -> Any:
@@ -127,7 +127,7 @@ def _find_prices(record: Any, name: str, now: datetime) -> Any:
     if model is not None:
         return _prices_at(model.prices, now)
     if getattr(record, "fallback_model_providers", None):
-        raise ValueError(record.id)  # it also sells the models of others
+        raise ValueError(record.id)  # it also resells other providers' models
     return None
 
 
@@ -136,7 +136,7 @@ def _read_record(source: bytes) -> Any:
 
 
 def _source(provider: str) -> bytes | None:
-    """The text of one provider's record: parsing all of them would cost twenty times as much."""
+    """The source of one provider's record: parsing all of them would take twenty times as long."""
     spec = find_spec("genai_prices")
     if spec is None or not spec.submodule_search_locations:
         raise ValueError("genai_prices")
@@ -151,7 +151,7 @@ def _source(provider: str) -> bytes | None:
 
 
 def _value(node: ast.expr) -> Any:
-    """Constants, lists, dicts and calls with keywords: all that the data consists of. Nothing is run."""
+    """Evaluates constants, lists, dicts and keyword calls, which is all that the data contains. Runs no code."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -166,7 +166,7 @@ def _value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id=kind), args=[], keywords=fields):
             return SimpleNamespace(kind=kind, **{str(field.arg): _value(field.value) for field in fields})
         case ast.Call():
-            return SimpleNamespace(kind="?")  # e.g. a time of day; code that needs it reports that it cannot be read
+            return SimpleNamespace(kind="?")  # e.g. a time of day; whatever needs it fails as unreadable
         case _:
             raise ValueError(ast.dump(node))
 
@@ -196,7 +196,7 @@ def _matches(clause: Any, name: str) -> bool:
 
 
 def _prices_at(prices: Any, now: datetime) -> Any:
-    """The last record whose condition holds, as the library chooses it."""
+    """The last record whose condition holds, as in the library."""
     if not isinstance(prices, list):
         return prices
     records = cast("list[Any]", prices)
@@ -210,5 +210,5 @@ def _prices_at(prices: Any, now: datetime) -> Any:
 
 
 def _dashed(name: str) -> str:
-    """`gpt-5.2-20251211` is listed as `gpt-5.2-2025-12-11`."""
+    """Adds dashes to a date: `gpt-5.2-20251211` is listed as `gpt-5.2-2025-12-11`."""
     return re.sub(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)", r"-\1-\2-\3", name)

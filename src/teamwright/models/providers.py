@@ -1,4 +1,4 @@
-"""Providers and how they are reached, by environment and settings; opened when first needed."""
+"""Providers from the environment and the settings; each is opened when first needed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -20,13 +20,13 @@ ThinkingStyle = Literal["adaptive", "budget", "none"]
 
 
 class KeySource(Protocol):
-    """Gives Anthropic's key where no variable does; `fresh`: the last one was refused."""
+    """Supplies Anthropic's key if no variable does; `fresh`: the previous key was refused."""
 
     async def __call__(self, *, fresh: bool = False) -> str: ...
 
 
 class ProviderSettings(Struct, frozen=True):
-    """A server by a name of its own, as settings write it."""
+    """A server under a custom name, as configured in settings."""
 
     baseUrl: str
     keyEnv: str | None = None
@@ -34,7 +34,7 @@ class ProviderSettings(Struct, frozen=True):
 
 
 class _Shared(Struct):
-    """What all models of one provider have in common."""
+    """What all models of one provider share."""
 
     settings: ProviderSettings
     headers: dict[str, str]
@@ -51,34 +51,34 @@ _OWN = {
 
 
 class Providers(Struct, eq=False):
-    """Opens models. Models of one provider share their connections, their brake and the bytes they have sent."""
+    """Opens models. Models of one provider share connections, the brake, and the bytes already encoded."""
 
     env: Mapping[str, str]
     silence: float = 60.0
     retries: int = 10
     named: Mapping[str, ProviderSettings] = {}
-    version: str = ""  # told to servers as `teamwright/VERSION`
+    version: str = ""  # reported to servers as `teamwright/VERSION`
     betas: Sequence[str] = ()
     thinking_display: str = ""
     key_source: KeySource | None = None
-    meanwhile: Callable[[], None] | None = None  # called once, while a first answer is awaited
+    meanwhile: Callable[[], None] | None = None  # called once, while the first answer arrives
     _http: "HttpClient | None" = None
     _shared: dict[str, _Shared] = {}
     _models: "dict[tuple[str, int | None, ThinkingStyle], anthropic.Anthropic | openai.OpenAI]" = {}
 
     def open(self, provider: str, *, max_output: int | None = None, thinking: ThinkingStyle = "none") -> Model:
-        """The model behind `provider`; raises ModelError (config) that says what to set."""
+        """The model client for `provider`; raises ModelError (config) that says what to set."""
         key = (provider, max_output, thinking)
         if key not in self._models:
             self._models[key] = self._make(provider, max_output, thinking)
         return self._models[key]
 
     def check(self, provider: str) -> None:
-        """The same errors as `open`, without what a request needs: that is slow to import."""
+        """Raises the same errors as `open`, without the slow imports that a request needs."""
         self._share(provider)
 
     async def prepare(self, provider: str, *, fresh: bool = False) -> bool:
-        """Before a request: fetch the key where a source gives it. False: no source does."""
+        """Fetches the key before a request if a source supplies it. Returns False if none does."""
         if self.key_source is None or not self._is_given_keys(provider):
             return False
         key = await self.key_source(fresh=fresh)
@@ -91,16 +91,16 @@ class Providers(Struct, eq=False):
         return not (self._secret("ANTHROPIC_AUTH_TOKEN") or self._secret("ANTHROPIC_API_KEY"))
 
     def address(self, provider: str) -> tuple[str, int] | None:
-        """Host and port of its server; None: it has none."""
+        """Host and port of the provider's server; None if it has none."""
         if provider not in _OWN and provider not in self.named:
             return None
         found = urlsplit(self._settings(provider)[0].baseUrl)
         return (found.hostname, found.port or (80 if found.scheme == "http" else 443)) if found.hostname else None
 
     def key_origin(self, provider: str) -> str:
-        """The variable or setting that gives its key; empty: none is used."""
+        """The variable or setting that supplies the key; empty if no key is used."""
         if provider not in _OWN and provider not in self.named:
-            return ""  # a script, or a model of the caller's own
+            return ""  # a script, or a model supplied by code
         names = ["ANTHROPIC_AUTH_TOKEN" if provider == "anthropic" else "", self._settings(provider)[0].keyEnv or ""]
         found = next((name for name in names if name and self._secret(name)), "")
         return found or ("apiKeyHelper" if self._is_given_keys(provider) else "")
@@ -132,14 +132,14 @@ class Providers(Struct, eq=False):
         )
 
     def is_own(self, provider: str) -> bool:
-        """Is its address the person's choice, and chat completions what is spoken there?"""
+        """Does the provider speak chat completions at an address that the person chose?"""
         if provider in self.named:
             return self.named[provider].wire == "openai"
         base, variable, _ = _OWN["openai"]
         return provider == "openai" and (self.env.get(variable, "").strip() or base).rstrip("/") != base
 
     def searcher(self, provider: str, query: "WebQuery") -> "SearchModel":
-        """A model that searches the web once, with the provider's own tool."""
+        """A model that runs one web search with the provider's own tool."""
         from teamwright.models.web_search import SearchModel  # noqa: PLC0415
 
         shared = self._share(provider)
@@ -203,7 +203,7 @@ class Providers(Struct, eq=False):
         return {}
 
     def _require_none(self, provider: str, settings: ProviderSettings, key_name: str, base_name: str) -> None:
-        """Without a key only a server of the person's own is asked, and only if its settings name none."""
+        """Fails without a key, except for a server of the person's own whose settings name none."""
         host = urlsplit(settings.baseUrl).hostname
         vendors = provider in _OWN and host == urlsplit(_OWN[provider][0]).hostname
         if vendors or (provider in self.named and settings.keyEnv):
@@ -226,5 +226,5 @@ def _check_address(url: str, where: str) -> None:
     except ValueError:
         good = False
     if not good:
-        told = url.rpartition("@")[2].partition("?")[0]  # before it a password may stand, behind it a token
+        told = url.rpartition("@")[2].partition("?")[0]  # a password may precede `@`, a token may follow `?`
         raise ModelError(f"{where} is {told!r}, which is not an http or https address. Correct or unset it.", "config")

@@ -1,4 +1,4 @@
-"""Retries what may heal after growing pauses, and makes all callers wait when a provider says so."""
+"""Retries transient failures with growing pauses, and holds back all callers if a provider asks for it."""
 
 import random
 import time
@@ -15,13 +15,13 @@ from teamwright.models.faults import Failed
 
 T = TypeVar("T")
 FIRST = 0.5  # seconds before the first retry
-LONGEST = 30.0  # between two attempts, unless the server asks for more
-MOST_ASKED = 600.0  # a server that asks for more patience than this will not be waited for
-FEW = 3  # retries where nobody answers at all: most often a wrong address or a server that is down
+LONGEST = 30.0  # seconds between attempts, unless the server asks for more
+MOST_ASKED = 600.0  # seconds; a server that asks for a longer wait is not retried
+FEW = 3  # retries if nobody answers at all: usually a wrong address or a stopped server
 
 
 class Patience(Struct, frozen=True):
-    """How often and by which clock."""
+    """How often to retry, and the clock to use."""
 
     retries: int = 10
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
@@ -30,7 +30,7 @@ class Patience(Struct, frozen=True):
 
 
 class Brake(Struct):
-    """Shared by all requests to one provider: none starts before `until`."""
+    """Shared by all requests to a provider: none starts before `until`."""
 
     until: float = 0.0
 
@@ -39,7 +39,7 @@ class Brake(Struct):
 
 
 class Reach(Struct, frozen=True):
-    """How an endpoint is reached. `headers` hold the key; the two names are the variables that set key and address."""
+    """How to reach an endpoint. `headers` include the key; the two names are the variables that set key and address."""
 
     base: str
     headers: Mapping[str, str] = {}
@@ -51,7 +51,7 @@ class Reach(Struct, frozen=True):
 
 
 async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake: Brake, on_delta: OnDelta) -> T:
-    """Run `attempt` until it succeeds, cannot heal, or patience is used up."""
+    """Runs `attempt` until it succeeds, fails permanently, or retries are used up."""
     failures = 0
     while True:
         await _wait_for_brake(patience, brake)
@@ -69,15 +69,15 @@ async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake
 
 
 def _most(failed: Failed, patience: Patience) -> int:
-    """How many retries a fault of this kind is worth."""
+    """The number of retries that this kind of fault is worth."""
     return {"no": 0, "few": min(FEW, patience.retries), "many": patience.retries}[failed.tries]
 
 
 def _pause(failed: Failed, failures: int, patience: Patience) -> float | None:
-    """Seconds until the next attempt, or None if there will be none."""
+    """Seconds until the next attempt; None if there is none."""
     if failures > _most(failed, patience) or (failed.after or 0.0) > MOST_ASKED:
         return None
-    # half of it is chance, so that agents that failed together do not come back together
+    # up to half of it is random, so that agents that failed together do not retry together
     pause = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 16)) * (0.5 + patience.random() / 2)
     return pause if failed.after is None else max(pause, failed.after)
 

@@ -1,4 +1,4 @@
-"""Routes each request to the provider that its model names."""
+"""Routes each request to the provider of its model."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RoutedModel(Struct, eq=False):
-    """`opened` are models that exist already, by full name: those that were asked, and a caller's own."""
+    """`opened` holds models by full name: those already used, and those supplied by code."""
 
     catalog: Catalog
     providers: Providers
@@ -27,7 +27,7 @@ class RoutedModel(Struct, eq=False):
     think: bool = True
 
     def open(self, name: str) -> Model:
-        """Raises ModelError if the provider cannot be used at all: no key, no such server."""
+        """Raises ModelError if the provider is unusable: no key, no such provider."""
         if name not in self.opened:
             info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
@@ -41,7 +41,7 @@ class RoutedModel(Struct, eq=False):
         return self.opened[name]
 
     def check(self, name: str) -> None:
-        """Raises what `open` would raise. A provider's client is made for the first request: it is slow to import."""
+        """Raises what `open` would. Leaves the slow import of a provider's client to the first request."""
         if name not in self.opened:
             info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
@@ -65,24 +65,24 @@ class RoutedModel(Struct, eq=False):
             raise too_long_at_first(error, request, await self._server(request.model)) from None
 
     def searcher(self, name: str, query: WebQuery) -> "SearchModel":
-        """What searches the web with the tool of this model's provider."""
+        """Searches the web with the tool of this model's provider."""
         return self.providers.searcher(self.catalog.resolve(name, named=self.named).provider, query)
 
     def address(self, name: str) -> tuple[str, int] | None:
-        """Host and port where it is asked; None for one without a server."""
+        """Host and port of the model's server; None if it has none."""
         return self.providers.address(name.partition("/")[0])
 
     def key_origin(self, name: str) -> str:
-        """The variable or setting that gives its provider's key; empty: none is used."""
+        """The variable or setting that supplies the provider's key; empty if no key is used."""
         return self.providers.key_origin(name.partition("/")[0])
 
     async def window(self, name: str) -> int | None:
-        """What the server itself says; None where nobody knows."""
+        """The window that the server itself reports; None if unknown."""
         server = await self._server(name)
         return server.window if server else None
 
     async def _server(self, name: str) -> "LocalServer | None":
-        """As a server of one's own answers; None where there is none."""
+        """What the person's own server reports about itself; None for other providers."""
         ask = getattr(self.open(name), "server", None)
         return await ask(self.catalog.resolve(name, named=self.named).name) if ask is not None else None
 

@@ -25,18 +25,18 @@ from teamwright.core.errors import Fault, ModelError, SettingsError
 from teamwright.core.ids import CallId
 
 Part = Text | Thinking | ToolCall
-Place = tuple[str | int, ...]  # the way to a part of a script: keys and numbers
+Place = tuple[str | int, ...]  # path to a part of a script: keys and indexes
 
 LONGEST_DELAY = 3600.0
 
 
 class ScriptStep(Struct, frozen=True):
-    """One reply, or one failure."""
+    """One reply or one failure."""
 
     parts: tuple[Part, ...] = ()
-    stop: Stop | None = None  # None: as the parts demand
+    stop: Stop | None = None  # None: derived from the parts
     delay: float = 0.0
-    pace: float | None = None  # characters a second; 0 is at once, None as the script says
+    pace: float | None = None  # characters a second; 0 is at once, None as the script sets it
     error: Exception | None = None
 
 
@@ -56,7 +56,7 @@ def thinking(text: str) -> Thinking:
 
 
 class BadScript(SettingsError):
-    """A script that is not one; `at` is the way to the wrong place, as keys and numbers."""
+    """An invalid script; `at` is the path to the error, as keys and indexes."""
 
     def __init__(self, words: str, at: Place) -> None:
         super().__init__(words)
@@ -163,7 +163,7 @@ def _number(fields: dict[str, Any], key: str, at: Place) -> float | None:
 
 
 def read_file(file: Path) -> tuple[str, Any]:
-    """The text of a script file and the value that it writes."""
+    """The text of a script file and its parsed value."""
     try:
         if file.exists() and not file.is_file():
             raise SettingsError(f"The script {file} is not a file.")
@@ -206,7 +206,8 @@ def _parse_yaml(file: Path, text: str) -> Any:
 
 
 def line_of(text: str, at: Place) -> int:
-    """Where a place of the parsed value is written. JSON is read as YAML too: only that tells positions."""
+    """The line on which a part of the parsed value is written. JSON is parsed as YAML, because only that reports
+    positions."""
     import yaml  # noqa: PLC0415
 
     try:

@@ -76,7 +76,7 @@ _HOLE = re.compile(r"\{\{(?:(step)|re:(.+?))\}\}(?!\})", re.DOTALL)
 
 
 class ScriptedModel:
-    """Plays a script; keeps every request that it saw."""
+    """Plays a script and records every request."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ScriptedModel:
         return Reply(message, stop, usage, f"msg_{stamp}", seconds)
 
     async def _choose(self, request: Request) -> tuple[ScriptStep, int, float]:
-        """The step for this request, its number, and the pace it is told at."""
+        """The step for this request, its number, and the pace at which to stream it."""
         if self._play is not None:
             made = self._play(request)
             step = read_step(await made if isawaitable(made) else made, ())
@@ -133,7 +133,7 @@ class ScriptedModel:
         return step, number, pace
 
     def _locate(self, messages: Sequence[Message]) -> tuple[Script, int]:
-        """The script and the number of its step, from the conversation alone."""
+        """The script and the step number, derived from the conversation alone."""
         if isinstance(self._scripts, Script):
             return self._scripts, _replies(messages)
         key, step = "main", 0
@@ -151,7 +151,7 @@ class ScriptedModel:
         return self._scripts[key], step
 
     async def _stream(self, index: int, part: Part, pace: float, on_delta: OnDelta) -> float:
-        """Tell one block as a provider would; the seconds that it took."""
+        """Streams one block as a provider would; returns the seconds it took."""
         match part:
             case ToolCall():
                 on_delta(BlockStarted(index, "tool_use", part.id, part.name))
@@ -184,7 +184,7 @@ def _replies(messages: Sequence[Message]) -> int:
 
 
 def _stamp(request: Request) -> str:
-    """The same for the same request; agents differ in their first message, forks and turns in their last."""
+    """A stable id per request: agents differ in their first message, forks and turns in their last."""
     ends = request.messages[:1] + request.messages[-1:]
     whole = msgspec.json.encode((request.model, len(request.messages), ends))
     return blake2b(whole, digest_size=6).hexdigest()
@@ -237,7 +237,7 @@ def _texts(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _usage(request: Request, message: Message) -> tuple[Usage, Usage]:
-    """Four characters are a token. Cached is what the request before this one had."""
+    """Counts four characters as a token. The previous request's content counts as cached."""
     sizes = [sum(map(_chars, m.blocks)) for m in request.messages]
     tools = (len(tool.name) + len(tool.description) + len(msgspec.json.encode(tool.schema)) for tool in request.tools)
     head = sum(map(len, request.system)) + sum(tools)

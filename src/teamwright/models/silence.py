@@ -1,32 +1,34 @@
-"""The limit for a server that says nothing."""
+"""Time limit for a server that sends nothing."""
 
 import asyncio
 
 import anyio
 
-PINGED = 10  # times the limit for silence: how long events that say nothing keep an answer alive
-EARLY = 0.01  # of the limit for silence: how much too early it may be found
+PINGED = 10  # pings keep an answer alive for this many times the limit
+EARLY = 0.01  # fraction of the limit by which silence may be detected too early
 
 
 class ServerSilence:
-    """Counts from the last thing that a server said. Comments and blank lines say nothing; pings are heard for a while.
+    """Measures the time since the server last said something. Comments and blank lines do not count; pings do for a
+    while.
 
-    It begins with the body: connecting has a limit of its own, and a server that stops reading is silent too.
+    It starts with the body: connecting has its own limit. A server that stops reading counts as silent too.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.scope, self._last = seconds, anyio.CancelScope(), 0.0
-        self._now = asyncio.get_running_loop().time  # what scopes go by; to ask anyio each time costs more
+        self._now = asyncio.get_running_loop().time  # the clock that scopes use; asking anyio each time costs more
 
     def broken(self) -> None:
         self._last = self._now()
         self._wait_until(self._last + self.seconds)
 
     def pinged(self) -> None:
-        """An event that says only that the server is alive, as some do while a model thinks."""
+        """Notes an event that only shows that the server is alive, as some send while a model thinks."""
         self._wait_until(min(self._now() + self.seconds, self._last + PINGED * self.seconds))
 
     def _wait_until(self, moment: float) -> None:
-        """To set a timer costs more than to read a chunk, and chunks come by the hundred a second."""
+        """Moves the deadline only if it changes much: chunks come by the hundred a second, and setting a timer costs
+        more than reading one."""
         if abs(moment - self.scope.deadline) > self.seconds * EARLY:
             self.scope.deadline = moment

@@ -1,7 +1,7 @@
-"""Searches the web with a provider's own tool, in a request beside the conversation.
+"""Searches the web with a provider's own tool, in a request outside the conversation.
 
-The conversation's own requests stay as they are: the blocks of such a tool could be sent back to nobody but the
-provider that made them.
+Conversation requests stay unchanged, because the blocks of such a tool can only be sent back to the provider that made
+them.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from teamwright.models.retry import Reach, persist
 from teamwright.models.wires.anthropic import VERSION
 from teamwright.models.wires.pieces import encode
 
-MOST_SEARCHES = 3  # of one request
+MOST_SEARCHES = 3  # per request
 MOST_OUTPUT = 4_096  # tokens
 PROMPT = """\
 Search the web for this, then say in at most 300 words what you found, each fact with its source:
@@ -32,7 +32,7 @@ Wire = Literal["anthropic", "openai"]
 
 
 class SearchModel:
-    """One search. `found` is there after `reply`, whose message holds the words alone."""
+    """One search. `found` is set after `reply`, whose message holds only the text."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SearchModel:
         self.found = WebFound(())
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        """Raises ModelError, also where the provider's search failed."""
+        """Raises ModelError, also if the provider's search failed."""
         name = request.model.partition("/")[2].removesuffix("[1m]")
         reach, host = self._reach, host_of(self._url)
         sent = bool(reach.headers)
@@ -71,7 +71,7 @@ class SearchModel:
 
 
 class _WholeReply:
-    """Hears an answer that is not streamed."""
+    """Receives an answer that is not streamed."""
 
     finished, heard = False, 0
 
@@ -106,7 +106,7 @@ def _messages(model: str, query: WebQuery) -> Fields:
 
 
 def _read_messages(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
-    """Titles and addresses are in the results, what stands there only in what the text cites of them."""
+    """Titles and addresses come from the results; page text comes only from the answer's citations."""
     blocks, words, hits, fault = list(_rows(answer.get("content"))), "", dict[str, WebHit](), ""
     for block in blocks:
         if block.get("type") == "web_search_tool_result":
@@ -157,7 +157,7 @@ def _read_responses(answer: Fields, place: Endpoint) -> tuple[WebFound, Usage]:
             words += str(part.get("text") or "")
             for row in _rows(part.get("annotations")):
                 _add(cited, row)
-    hits = listed | cited  # a source has no title where nothing of it is cited
+    hits = listed | cited  # a source that is never cited has no title
     if fault and not hits:
         raise _no_search(place, fault)
     said = as_object(answer.get("usage"))

@@ -15,7 +15,7 @@ LOCK_SECONDS = 5.0
 
 @contextmanager
 def alone_with(file: Path, state: Path) -> Generator[None]:
-    """No other process changes this file meanwhile. What goes wrong inside is told as a fault of the file."""
+    """Locks the file against changes by other processes. Errors inside are reported as errors of the file."""
     try:
         for path in (state, file.parent, state / "run"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -14,13 +14,14 @@ _PAUSE = 0.005
 
 
 class Lock(Struct, eq=False):
-    """Held until it is released or the process ends. The file stays: unlinking it would let two hold "it" at once."""
+    """Held until released or until the process ends. The file stays, because unlinking it would let two processes hold
+    it."""
 
     path: Path
     fd: int
 
     def sign(self) -> None:
-        """Say in the file who holds it. A disk that is full must not keep anybody from working."""
+        """Writes our process id into the file. A full disk must not stop anybody from working."""
         with suppress(OSError):
             os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, str(os.getpid()).encode(), 0)
@@ -32,18 +33,18 @@ class Lock(Struct, eq=False):
 
 
 def holder(path: Path) -> int | None:
-    """The process that holds a lock which it has signed, if it lives."""
+    """The process that holds and signed this lock, if it is alive."""
     try:
         with path.open("rb") as file:
             pid = max(1, int(file.read(20)))
-        os.kill(pid, 0)  # asks, and sends nothing
+        os.kill(pid, 0)  # signal 0 only checks
     except (OSError, ValueError, OverflowError):
         return None
     return pid
 
 
 def is_held(path: Path) -> bool:
-    """By anybody. It is asked with a shared lock, so that two who ask do not take each other for the holder."""
+    """Does anybody hold the lock? Checked with a shared lock, so that two checks do not see each other."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -58,7 +59,7 @@ def is_held(path: Path) -> bool:
 
 
 def hold(path: Path, wait: float = 0.0) -> Lock | None:
-    """The lock, or None if somebody else has it (another process, or this one) and kept it for `wait` seconds.
+    """The lock, or None if somebody (another process, or this one) has kept it for `wait` seconds.
 
     With `wait` it blocks: call it in a thread.
     """

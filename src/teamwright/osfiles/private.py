@@ -1,4 +1,4 @@
-"""Private files: readable by their owner alone whatever the umask, small ones replaced atomically."""
+"""Private files: readable only by their owner whatever the umask; small ones are replaced atomically."""
 
 import errno
 import os
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from teamwright.core.errors import DiskError, StoreError
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: a limit on the size of files
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: the file size limit
 
 
 def make_dir(path: Path) -> Path:
-    """The directory, made with mode 0700 together with the parents that are missing; one that exists stays as it is."""
+    """Creates the directory and missing parents with mode 0700; existing ones stay unchanged."""
     if path.is_dir():
         return path
     make_dir(path.parent)
     try:
         path.mkdir(0o700)
-        path.chmod(0o700)  # the umask may have taken bits away
+        path.chmod(0o700)  # the umask may have cleared bits
     except FileExistsError:
         if not path.is_dir():
             raise StoreError(f"{path} is in the way: a directory is needed there. Move that file away.") from None
@@ -27,7 +27,7 @@ def make_dir(path: Path) -> Path:
 
 
 def open_file(path: Path, flags: int) -> int:
-    """A descriptor that no child inherits, of a file with mode 0600; a link in its place is refused."""
+    """A descriptor, not inherited by children, for a file with mode 0600; a symlink in its place is refused."""
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -42,7 +42,7 @@ def _privately(fd: int) -> int:
 
 
 def create_file(path: Path, flags: int) -> int:
-    """The same for a file that need not be there, nor its directory. With O_EXCL it raises FileExistsError."""
+    """Like `open_file`, but creates the file and its directory. With O_EXCL it raises FileExistsError."""
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
@@ -56,7 +56,8 @@ def create_file(path: Path, flags: int) -> int:
 
 
 def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:
-    """Replace a small file: readers see the old or the new one, after a crash too; if synced, after a power cut."""
+    """Replaces a small file. Readers see the old or the new one, even after a crash; if synced, also after a power
+    cut."""
     make_dir(path.parent)
     try:
         replace_file(path, data, synced=synced)
@@ -67,7 +68,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, synced: bool = True) -> None:
-    """The bare step of `write_file`, for callers with words of their own for an OSError."""
+    """The core of `write_file`, for callers that report an OSError in their own words."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -85,14 +86,14 @@ def replace_file(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """All of it; one call unless the kernel takes less."""
+    """Writes everything; one system call unless the kernel takes less."""
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, data[written:])
 
 
 def sync_dir(path: Path) -> None:
-    """A new name survives a power cut only after this."""
+    """Makes new names in the directory survive a power cut."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -101,7 +102,7 @@ def sync_dir(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """If it is there. Raises DiskError."""
+    """Removes a file if it exists. Raises DiskError."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -109,7 +110,7 @@ def remove_file(path: Path) -> None:
 
 
 def fault(verb: str, path: Path, error: OSError) -> DiskError:
-    """The sentence for a person: what happened, to what, what to do now."""
+    """The error for a person: what happened, to what, what to do now."""
     if error.errno in _FULL:
         return DiskError(f"The disk is full: cannot {verb} {path} ({error.strerror}). Free some space and resume.")
     return DiskError(f"Cannot {verb} {path}: {error.strerror}. Check the disk and the permissions of that path.")

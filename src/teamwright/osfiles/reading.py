@@ -1,4 +1,4 @@
-"""Reads files that anybody may have written: regular files only, bounded, never blocking."""
+"""Reads files of unknown origin: regular files only, bounded, never blocking."""
 
 import os
 import stat
@@ -8,9 +8,9 @@ from teamwright.core.errors import SettingsError
 
 
 def read_plain(path: Path | str, most: int, *, follow: bool = True) -> bytes | None:
-    """At most `most` bytes of a regular file; None if there is none. `follow`: may its last part be a link?
+    """Up to `most` bytes of a regular file; None if it does not exist. `follow`: may the last component be a symlink?
 
-    Raises SettingsError for anything else than a regular file that can be read.
+    Raises SettingsError for anything but a readable regular file.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
@@ -33,7 +33,7 @@ def read_plain(path: Path | str, most: int, *, follow: bool = True) -> bytes | N
 
 
 def read_whole(path: Path | str, most: int, *, follow: bool = True) -> bytes | None:
-    """All of a regular file; None if there is none. Raises SettingsError also for one that is larger than `most`."""
+    """A whole regular file; None if it does not exist. Also raises SettingsError if it is larger than `most`."""
     data = read_plain(path, most + 1, follow=follow)
     if data is not None and len(data) > most:
         raise SettingsError(f"{path}: larger than {most:,} bytes")

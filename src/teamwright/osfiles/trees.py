@@ -1,18 +1,18 @@
-"""Removes directories, however deep a program has made them."""
+"""Removes directory trees of any depth."""
 
 import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_DEEP = 200  # levels that are removed at a time
+_DEEP = 200  # levels per step
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(top: Path, *, strict: bool = False) -> None:
-    """As far as it can be removed; `strict`: raises OSError if something stays.
+    """Removes as much as possible; `strict`: raises OSError if anything remains.
 
-    `shutil` makes a call of its own for each level, so that it gives up where a program made a thousand.
+    `shutil` recurses once per level and fails on trees a thousand levels deep, so deep parts are moved up first.
     """
     try:
         shutil.rmtree(top, ignore_errors=not strict)
@@ -24,7 +24,7 @@ def remove_tree(top: Path, *, strict: bool = False) -> None:
 
 
 def _lift(top: Path) -> bool:
-    """Move one directory that lies deep up to the top, under a name that nobody has. False if there is none."""
+    """Moves deep directories up to the top, under unique names. Returns False if there were none."""
     above = os.open(top, _DIRECTORY)
     try:
         for path, folders, _, here in os.fwalk(".", dir_fd=above, follow_symlinks=False):

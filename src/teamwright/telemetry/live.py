@@ -1,4 +1,4 @@
-"""Telemetry of a running process: hears every record when it is published, and never makes it wait."""
+"""Telemetry of a running process: takes every published record without delaying anybody."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ from teamwright.telemetry.signals.figures import SessionFigures
 from teamwright.telemetry.signals.shapes import LogEvent, Measure, Span
 from teamwright.telemetry.signals.spans import Address, spans_of
 
-END_SECONDS = 5.0  # that what is left gets when the program ends
-MOST_EVENTS, MOST_MEASURES, MEASURES = 2_048, 4_000, 500  # that wait; so many are added up at once
+END_SECONDS = 5.0  # to send what is left when the program ends
+MOST_EVENTS, MOST_MEASURES, MEASURES = 2_048, 4_000, 500  # limits of the queues; measures summed up at once
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the lines of an agent's log after one
 
 
 class WatchedProcess(Struct, frozen=True, kw_only=True):
-    """What telemetry knows of the process that it watches."""
+    """What telemetry knows about the process it watches."""
 
     session: SessionId
     wanted: TelemetryOptions
@@ -33,7 +33,7 @@ class WatchedProcess(Struct, frozen=True, kw_only=True):
     reread: Reread
     price: Price
     now: Callable[[], int]
-    warn: Callable[[str], None]  # one line for the person
+    warn: Callable[[str], None]  # shows the person one line
     gauges: Callable[[SessionFigures], Sequence[Measure]]
     address: Address | None = None
 
@@ -51,7 +51,7 @@ class Telemetry:
         self._metrics = self._open_metrics() if wanted.metrics != "none" else None
         self._warned = self._broken = False
 
-    # --- where it goes
+    # --- destinations
 
     def _open_spans(self) -> Channel[Span]:
         def connect() -> Callable[[Sequence[Span]], bool]:
@@ -83,7 +83,7 @@ class Telemetry:
     def _look(self) -> Sequence[Measure]:
         return self._ground.gauges(self._figures)
 
-    # --- what happens
+    # --- input
 
     def began(self, how: str) -> None:
         """A session began in this process: `fresh`, `resume` or `continue`."""
@@ -92,7 +92,7 @@ class Telemetry:
                 self._metrics.put(one)
 
     def hear(self, record: Record) -> None:
-        """Every record of this process. An error of ours ends the telemetry, and nothing else."""
+        """Takes every record of this process. An error in telemetry ends telemetry and nothing else."""
         if self._broken:
             return
         try:
@@ -114,9 +114,9 @@ class Telemetry:
             self._team_changed(record, record.event)
 
     def _catch_up(self, agent: AgentId, until: int) -> None:
-        """Lines that were written before anybody was told: the first one of a session, and what a resume adds.
+        """Reads lines written before anybody watched: the first one of a session, and what a resume adds.
 
-        Of an agent that is new here, an earlier process has told everything up to the resume.
+        For an agent that is new here, an earlier process has reported everything up to the resume.
         """
         state = self._fold.agents.get(agent)
         known = state.line if state is not None else 0
@@ -129,16 +129,16 @@ class Telemetry:
         self._take(missed, ours if state is None else 0)
 
     def _take(self, records: Iterable[Record], ours: int | None) -> None:
-        """Fold lines of a log; those before the line `ours` silently, or all of them."""
+        """Folds lines of a log: silently before the line `ours`, or all silently if it is None."""
         for record in records:
             self._fold.silent = ours is None or record.n < ours
             self._fold.feed(record)
         self._fold.silent = False
 
     def _look_elsewhere(self, agent: AgentId) -> None:
-        """Another process runs it: what it wrote tells which span a message came from."""
+        """Reads the log of an agent in another process, to find the span that a message came from."""
         state, silent = self._fold.agents.get(agent), self._fold.silent
-        with suppress(StoreError):  # a message of another session: then there is no link
+        with suppress(StoreError):  # another session's message gets no link
             records = list(self._ground.reread(agent, state.line if state is not None else 0))
             self._fold.silent = True
             for record in records:
@@ -146,7 +146,7 @@ class Telemetry:
         self._fold.silent = silent
 
     def take_over(self, agents: Sequence[AgentId]) -> None:
-        """A resumed session: what its earlier process had open has ended with it. The main agent comes first."""
+        """Closes what a resumed session's earlier process left open. The main agent comes first."""
         main = agents[0]
         for agent in agents:
             with suppress(StoreError):
@@ -160,7 +160,8 @@ class Telemetry:
                 self._fold.finish(state)
 
     def _is_below(self, agent: AgentId, main: AgentId) -> bool:
-        """Started by the main agent, or by one that was; teammates and theirs are others' concern."""
+        """Was it started by the main agent, directly or indirectly? Teammates and their agents are reported by
+        others."""
         state = self._fold.agents.get(agent)
         if state is None or (started := state.who.started).team:
             return False
@@ -188,7 +189,7 @@ class Telemetry:
             for one in self._figures.measures(fact):
                 self._metrics.put(one)
 
-    # --- what others ask
+    # --- queries
 
     @property
     def running(self) -> int:
@@ -196,18 +197,18 @@ class Telemetry:
         return sum(state.run is not None for state in tuple(self._fold.agents.values()))
 
     def trace_env(self, agent: AgentId, call: str) -> dict[str, str]:
-        """By which a program joins the span of a call, or of the turn that is open."""
+        """Variables by which a program joins the span of a call, or of the open turn."""
         spot = self._fold.spot(agent, CallId(call) if call else None)
         return {CALLER[0]: traceparent(spot)} | self._caller if spot is not None else {}
 
-    # --- trouble, and the end
+    # --- problems and shutdown
 
     @property
     def _channels(self) -> list[Channel[Span] | Channel[LogEvent] | Channel[Measure]]:
         return [one for one in (self._spans, self._logs, self._metrics) if one is not None]
 
     def _complain(self) -> None:
-        """Once a session."""
+        """Warns at most once per session."""
         if not self._warned and (words := self.trouble()):
             self._warned = True
             self._ground.warn(words)
@@ -220,7 +221,7 @@ class Telemetry:
         return f"telemetry: the collector does not take what is sent; {lost:,} lost so far" if lost else ""
 
     def close(self) -> None:
-        """Blocks, for a few seconds at most."""
+        """Blocks for a few seconds at most."""
         deadline = time.monotonic() + END_SECONDS
         for one in self._channels:
             one.close()

@@ -1,4 +1,4 @@
-"""Settings of telemetry: which signals, where to, and which content may be in them."""
+"""Telemetry settings: which signals are sent, where to, and what content they may contain."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -13,8 +13,8 @@ PREFIXES = ("OTEL_", "TEAMWRIGHT_OTEL_")
 CALLER = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 Exporter = Literal["otlp", "console", "none"]
 _EXPORTERS: Mapping[str, Exporter] = {"otlp": "otlp", "console": "console", "none": "none"}
-BATCH = 64  # spans or events of one request: encoding many at once is most of the memory that sending needs
-LONG = 60 * 1024  # characters of content that somebody asked for
+BATCH = 64  # spans or events per request: encoding many at once is what takes most of the memory for sending
+LONG = 60 * 1024  # characters of requested content
 _LONGEST_KEY = 4096  # a key at the cut is read to its end
 _YES = frozenset({"1", "true", "yes", "on"})
 SPAN_WAIT = ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_TRACES_EXPORT_INTERVAL")
@@ -22,24 +22,24 @@ LOG_WAIT = ("OTEL_LOGS_EXPORT_INTERVAL", "OTEL_BLRP_SCHEDULE_DELAY")
 
 
 class Content(Struct, frozen=True):
-    """What may be in the signals besides names and figures; `secrets` never are."""
+    """What signals may contain besides names and figures; never `secrets`."""
 
     prompts: bool = False
     replies: bool = False
-    details: bool = False  # of calls: their arguments
-    results: bool = False  # of calls: what they gave
+    details: bool = False  # arguments of calls
+    results: bool = False  # results of calls
     secrets: tuple[str, ...] = ()
 
     def shown(self, text: str) -> str:
-        """As a signal may carry it: bounded, and without what looks like a key."""
+        """The text as a signal may carry it: bounded, and without anything that looks like a key."""
         start = redacted(text[: LONG + _LONGEST_KEY], self.secrets)
         return start if len(start) <= LONG and len(text) <= LONG + _LONGEST_KEY else f"{start[: LONG - 1]}…"
 
 
 class TelemetryOptions(Struct, frozen=True, kw_only=True):
-    """As it was asked for; times in seconds."""
+    """Options as requested; times in seconds."""
 
-    env: Mapping[str, str]  # of the SDK: its own variables, without those of a project
+    env: Mapping[str, str]  # the SDK's own variables, without a project's
     traces: Exporter = "none"
     metrics: Exporter = "none"
     logs: Exporter = "none"
@@ -54,12 +54,13 @@ class TelemetryOptions(Struct, frozen=True, kw_only=True):
 
 
 def is_ours(name: str) -> bool:
-    """A variable that says whether, where and what is sent. Commands never see it, and no project may set it."""
+    """Does this variable control whether, where and what is sent? Commands never see those, and no project may set
+    them."""
     return name in SWITCHES or name.startswith(PREFIXES)
 
 
 def read_wanted(env: Mapping[str, str], secrets: tuple[str, ...] = ()) -> TelemetryOptions | None:
-    """None: nothing is sent. `env` holds what the process and the person say, and nothing of a project."""
+    """None: nothing is sent. `env` holds the variables of the process and the person, but not a project's."""
     if not any(_said(env, name) for name in SWITCHES) or _said(env, "OTEL_SDK_DISABLED"):
         return None
     problems: list[str] = []

@@ -50,9 +50,9 @@ class BashArgs(Struct, frozen=True):
 
 
 class BashTool:
-    """The shell's environment is chosen from `env`, ours if not given; `passed` names secrets to let through.
+    """`env` is the base of the shell's environment (default: ours); `passed` names secrets to let through.
 
-    `background`: commands may go on there. `sandbox`: what the model is told of the one in which they run.
+    `background`: commands may run in the background. `sandbox`: how to describe the sandbox to the model.
     """
 
     traits = ToolTraits(name=NAME, runs=True, texts=("command",), output="stdout")
@@ -144,26 +144,26 @@ class BashTool:
         return Outcome((Text(text),), data, is_error=code != 0 and not answer, cwd=moved)
 
     def _advice(self, limit: float) -> str:
-        """What lets a command run for longer."""
+        """Suggests how a command could run longer."""
         ways = [f"a longer `timeout` (milliseconds, {MOST_MS} at most)"] if limit * 1000 < MOST_MS else []
         ways += ["run_in_background, which has no limit"] if self._background else []
         return f". If it needs more time: {' or '.join(ways)}." if ways else ""
 
 
 def label(description: str, command: str) -> str:
-    """What people read: the description, else the beginning of the command."""
+    """The label for people: the description, else the beginning of the command."""
     return shown(" ".join((description.strip() or command).split()), 100)
 
 
 def launched(job: "Job", words: str, notes: Sequence[str], moved: str) -> Outcome:
-    """What the caller of a background command is told at once. `moved`: its own directory was gone."""
+    """The immediate result of a background command. `moved`: the new directory if its own was gone."""
     lines = [words, f"id: {job.id}", f"output file: {job.output}", *map(visible, notes)]
     data = {"backgroundTaskId": job.id, "outputFile": str(job.output)}
     return Outcome((Text("\n".join(lines)),), data, cwd=moved)
 
 
 def stand(desk: Desk) -> list[str]:
-    """Begin in a directory that exists."""
+    """Makes sure that the working directory exists; returns a note if it had to change."""
     if is_directory(desk.cwd):
         return []
     gone, desk.cwd = desk.cwd, desk.roots[0]
@@ -173,7 +173,7 @@ def stand(desk: Desk) -> list[str]:
 
 
 def _move(desk: Desk, reported: str | None) -> list[str]:
-    """Follow the shell, but not out of the working directories."""
+    """Follows the shell to its last directory, but not outside the working directories."""
     if reported is None:
         return []
     place = Path(reported)

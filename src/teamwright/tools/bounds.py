@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-# Controls but tab and newline; characters that reorder or hide text; surrogates, which no encoding can write.
-# Joiners and variation selectors are ordinary between or after letters and emoji that are not ASCII.
+# Control characters except tab and newline; characters that reorder or hide text; surrogates, which cannot be encoded.
+# Joiners and variation selectors are normal next to letters and emoji outside ASCII.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
@@ -13,17 +13,17 @@ _HIDDEN = re.compile(
     "|(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x9f\ufe00-\ufe0f\U000e0100-\U000e01ef])"
     "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
-# What is drawn as nothing at all. The braille blank counts as a symbol for Unicode.
+# Characters drawn as blank space. Unicode classifies the braille blank as a symbol.
 _BLANKS = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _RUN = re.compile(f"[{_BLANKS}]{{9,}}")
 _ONLY_BLANKS = re.compile(f"[{_BLANKS}]*")
-MOST_INDENT = 24  # blanks before a line that are ordinary
-MOST_EMPTY = 3  # lines without a word that are ordinary
+MOST_INDENT = 24  # normal indentation, in blanks
+MOST_EMPTY = 3  # normal number of empty lines in a row
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def visible(text: str) -> str:
-    r"""Control, direction and invisible characters as `\x1b`, `\u202e`, …; ordinary text is left alone.
+    r"""Escapes control, direction and invisible characters as `\x1b`, `\u202e`, …; leaves ordinary text alone.
 
     A carriage return that only ends a line is dropped.
     """
@@ -31,7 +31,7 @@ def visible(text: str) -> str:
 
 
 def counted(text: str) -> str:
-    """Long runs of blanks and of empty lines as a count: what stands behind them must not leave the screen."""
+    """Replaces long runs of blanks and empty lines by a count, so that nothing can be pushed off the screen."""
     out: list[str] = []
     empty: list[str] = []
     for line in text.split("\n"):
@@ -51,7 +51,7 @@ def _empty_lines(lines: list[str]) -> list[str]:
 
 
 def _blanks(found: re.Match[str]) -> str:
-    """An indentation is what it looks like, unless it is a wide one."""
+    """Keeps a normal indentation; replaces wider runs by a count."""
     long = len(found[0].expandtabs(4))
     if not found.start() and long <= MOST_INDENT and found.end() < len(found.string):
         return found[0]
@@ -68,7 +68,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def bounded(text: str, *, most: int = 30_000, spill: Path | None = None, name: str = "output") -> str:
-    """At most `most` characters: head and tail, and between them a line that says what is left out and where it is."""
+    """At most `most` characters: head and tail, and between them a line that says how much is left out and where it
+    is."""
     if len(text) <= most:
         return text
     kept = _keep(text, spill, name) if spill else ""
@@ -81,7 +82,7 @@ def bounded(text: str, *, most: int = 30_000, spill: Path | None = None, name: s
 
 
 def _whole_lines(head: str) -> str:
-    """Up to the last line end, unless that would cost much of it."""
+    """Cuts after the last newline, unless that would lose much."""
     end = head.rfind("\n")
     return head[:end] if end > len(head) * 3 // 4 else head
 
@@ -91,7 +92,7 @@ def _note(characters: int, lines: int, kept: str) -> str:
 
 
 def _keep(text: str, spill: Path, name: str) -> str:
-    """Write the whole text to a private file; a full disk costs the file, never the result."""
+    """Writes the whole text to a private file; on a full disk the file is lost, never the result."""
     import tempfile  # noqa: PLC0415  # slow to import, seldom needed
 
     try:

@@ -30,13 +30,13 @@ _COLLEAGUES = (SendMessage(), ListAgents(), TaskOutput(), TaskStop(), TeamCreate
 _TASKS = (TaskCreate(), TaskGet(), TaskList(), TaskUpdate())
 _MAIN = (CronCreate(), CronDelete(), CronList(), EnterPlanMode(), ExitPlanMode())
 _SESSION = (AskTool(), *_COLLEAGUES, EnterWorktree(), ExitWorktree(), *_TASKS, *_MAIN)
-_MADE = (BashTool, MonitorTool, FetchTool, AgentTool, SkillTool, StructuredOutput)  # for each session or toolset
-_CONFIGURED = (WebSearchTool, LandTool, ToolSearch, CallTool)  # where settings or many servers call for them
+_MADE = (BashTool, MonitorTool, FetchTool, AgentTool, SkillTool, StructuredOutput)  # created per session or toolset
+_CONFIGURED = (WebSearchTool, LandTool, ToolSearch, CallTool)  # created if settings or many servers require them
 
 SESSION: tuple[Tool, ...] = _SESSION
 CATALOG: Catalog = {tool.traits.name: tool.traits for tool in (*FILES, *_MADE, *_CONFIGURED, *_SESSION)}
 
 
 def traits_of(name: str) -> ToolTraits:
-    """Of a tool by its name; of one that somebody else brought, the defaults."""
+    """A tool's traits by name; defaults for third-party tools."""
     return find_traits(CATALOG, name)

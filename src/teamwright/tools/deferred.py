@@ -1,7 +1,7 @@
-"""Tools of servers that are too many to be listed in every request: ToolSearch finds them, CallTool calls them.
+"""MCP tools that are too many to list in every request: ToolSearch finds them, CallTool calls them.
 
-The tools of a request are the same from its first to its last one, so that a provider's cache holds. A call through
-CallTool becomes the call that it means before anybody sees it: rules, hooks, transcripts and screens.
+The tools of a request never change, so that the provider's cache stays valid. A call through CallTool is replaced by
+the call it means before rules, hooks, transcripts or screens see it.
 """
 
 import re
@@ -31,7 +31,7 @@ Calls a tool that ToolSearch has shown you. Approval and hooks are those of the 
 
 MOST_FOUND = 20
 MOST_NAMES = 6_000  # characters of names in the description
-MOST_LISTED = 50  # names in an answer that found nothing
+MOST_LISTED = 50  # names in an answer without results
 _WORD = re.compile(r"[a-z0-9]+")
 _SELECT = "select:"
 
@@ -49,7 +49,7 @@ class CallToolArgs(Struct):
 
 
 def deferred_tools(served: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The two tools that stand for these."""
+    """The two tools that stand for the others."""
     return {tool.spec.name: tool for tool in (ToolSearch(served), CallTool(served))}
 
 
@@ -73,7 +73,7 @@ class ToolSearch:
         return said(text, {"matches": [one.name for one in found], "total": len(self._behind)})
 
     def _find(self, query: str, most: int) -> list[ToolSpec]:
-        """By name if one is given, else the best by their words, in the order in which servers list them."""
+        """Tools by name if names are given, else the best matches; ties stay in the servers' order."""
         if query.startswith(_SELECT):
             names = [name.strip() for name in query.removeprefix(_SELECT).split(",")]
             return [self._behind[name] for name in dict.fromkeys(names) if name in self._behind][:MOST_FOUND]
@@ -86,7 +86,7 @@ class ToolSearch:
 
 
 class CallTool(Indirect):
-    """`real` turns its calls into those that they mean; what is left for `call` means no tool."""
+    """`real` replaces its calls by those they mean; `call` only sees calls that name no tool."""
 
     spec = spec("CallTool", CALL_DESCRIPTION, CallToolArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", own=True)
@@ -101,7 +101,7 @@ class CallTool(Indirect):
         name, given = args.get("name"), args.get("arguments", {})
         if not isinstance(name, str) or name not in self._behind:
             return call
-        # some models write an object as a text that holds one
+        # some models write the object as a string
         input, fault = arguments(given if isinstance(given, str) else msgspec.json.encode(given))
         return ToolCall(call.id, name, Raw(input), fault, via=call.name)
 
@@ -117,7 +117,7 @@ DEFERRED = (ToolSearch.traits.name, CallTool.traits.name)
 
 
 def _score(tool: ToolSpec, words: set[str]) -> int:
-    """A word of the name counts more than one of the description, a whole word more than a part of one."""
+    """Scores a match: name before description, whole word before part of one."""
     name, text = tool.name.lower(), tool.description.lower()
     in_name, in_text = set(_WORD.findall(name.replace("_", " "))), set(_WORD.findall(text))
     score = 0
@@ -128,7 +128,7 @@ def _score(tool: ToolSpec, words: set[str]) -> int:
 
 
 def _by_server(names: Iterable[str]) -> str:
-    """`mcp__github__: create_issue, …`, a line for each server, as far as there is room."""
+    """`mcp__github__: create_issue, …`, one line per server, as much as fits."""
     servers: dict[str, list[str]] = {}
     for name in names:
         server, _, tool = name.removeprefix("mcp__").partition("__")

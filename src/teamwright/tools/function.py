@@ -1,4 +1,4 @@
-"""Makes a tool from a typed function: its signature is the schema, its docstring the description for the model."""
+"""Makes a tool from a typed function: the signature becomes the schema, the docstring the description."""
 
 import importlib
 import inspect
@@ -23,11 +23,11 @@ _ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 class FunctionTool:
-    """Made by `tool`; may still be called as the function that it was."""
+    """A tool made by `tool`; can still be called like the function."""
 
     def __init__(self, function: Function, *, name: str, parallel: bool, ask: bool) -> None:
         self._function = function
-        self.ask = ask  # is the person asked before it runs?
+        self.ask = ask  # must the person approve each call?
         hints = get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters.values()
         self._context = next((p.name for p in parameters if hints.get(p.name) is ToolContext), None)
@@ -50,7 +50,7 @@ class FunctionTool:
             result = await self._run(values)
         except TeamwrightError:
             raise
-        except Exception as error:  # whatever a user's function raises is words for the model
+        except Exception as error:  # whatever a user's function raises is reported to the model
             raise ToolError(f"{self.spec.name} failed: {type(error).__name__}: {error}") from error
         return result if isinstance(result, Outcome) else _outcome(result, ctx)
 
@@ -141,12 +141,12 @@ def tool(
 
 
 def make_schema(args: type[Struct]) -> dict[str, Any]:
-    """A plain JSON schema: nothing nested by reference, no titles, optional fields simply not required."""
+    """A plain JSON schema: no references, no titles, optional fields simply not required."""
     (top,), parts = msgspec.json.schema_components([args])
     schema = cast("dict[str, Any]", _plain(top, parts))
     schema.pop("description", None)  # the docstring is for readers of the code
     for about in schema["properties"].values():
-        if about.get("default") in (False, ""):  # what is left out is off, or empty
+        if about.get("default") in (False, ""):  # off or empty is what leaving it out means
             del about["default"]
     for name, values in _choices(args):
         _put_in_order(schema["properties"][name], values)
@@ -154,7 +154,7 @@ def make_schema(args: type[Struct]) -> dict[str, Any]:
 
 
 def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each field with a choice of words, and the words in the order in which they were written."""
+    """Each field with a choice of words, and the words in their written order."""
     hints = get_type_hints(args)
     for field, name in zip(args.__struct_fields__, args.__struct_encode_fields__, strict=True):
         kinds = (hints[field], *get_args(hints[field]))
@@ -163,7 +163,7 @@ def _choices(args: type[Struct]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _put_in_order(node: dict[str, Any], values: tuple[str, ...]) -> None:
-    """msgspec sorts them by the alphabet and leaves out their type."""
+    """Restores the order and adds the type: msgspec sorts the values and omits it."""
     for part in (node, *node.get("anyOf", ())):
         if "enum" in part:
             about = {key: part.pop(key) for key in ("description", "default") if key in part}
@@ -180,7 +180,7 @@ def _plain(node: Any, parts: Mapping[str, Any]) -> Any:
         return _plain(parts[found["$ref"].rsplit("/", 1)[1]], parts)
     if {"type": "null"} in found.get("anyOf", []):
         return _optional(found, parts)
-    dull = {"title", "minimum"} if found.get("minimum") in (0, 1) else {"title"}  # nobody counts from below
+    dull = {"title", "minimum"} if found.get("minimum") in (0, 1) else {"title"}  # no model counts from below 0 or 1
     return {k: _plain(v, parts) for k, v in found.items() if k not in dull}
 
 
@@ -193,7 +193,7 @@ def _optional(node: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_schemas() -> dict[str, dict[str, Any]]:
-    """Of every struct of arguments in this package, by its full name: what `schemas.json` must hold."""
+    """Schemas of all argument structs in this package by full name; `schemas.json` must match them."""
     from teamwright import tools  # noqa: PLC0415  # for scripts and tests
 
     found: dict[str, dict[str, Any]] = {}

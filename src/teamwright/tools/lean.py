@@ -37,7 +37,7 @@ LEAN = tuple(_TEXTS)
 
 
 def lean_spec(spec: ToolSpec) -> ToolSpec:
-    """The same tool in fewer words. Parameters that are not told of are still taken."""
+    """The same tool described in fewer words. Hidden parameters are still accepted."""
     if spec.name not in _TEXTS:
         return spec
     dropped = _DROPPED.get(spec.name, frozenset[str]())
@@ -46,7 +46,7 @@ def lean_spec(spec: ToolSpec) -> ToolSpec:
 
 
 def is_lean(specs: Collection[ToolSpec]) -> bool:
-    """Were these tools made lean? Only then parameters have no words, whatever the words were at that time."""
+    """Are these tools lean? Lean ones have no parameter descriptions, in whichever version they were made."""
     ours = [spec for spec in specs if spec.name in _TEXTS]
     return bool(ours) and not any("description" in p for spec in ours for p in _properties(spec).values())
 

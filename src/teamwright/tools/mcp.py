@@ -42,7 +42,7 @@ class McpTool:
 
 
 def _schema(offer: ServedTool) -> dict[str, Any]:
-    """The server's own, as far as providers take it: an object at the top, of a sensible size."""
+    """The server's schema, reduced to what providers accept: an object at the top, of limited size."""
     tool = offer.tool
     schema: dict[str, Any] = {key: value for key, value in tool.schema.items() if key not in _TOP_LEVEL}
     try:
@@ -67,7 +67,7 @@ def _data(found: Any) -> dict[str, Any] | None:
 
 
 def contents(answer: ServerAnswer, spill: Path | None, name: str) -> tuple[Content, ...]:
-    """What the model reads: text in its order, bounded as a whole; pictures as far as there is room."""
+    """What the model reads: text in order, bounded as a whole, and pictures while there is room."""
     words: list[str] = []
     pictures: list[Image] = []
     for part in answer.parts:
@@ -85,7 +85,7 @@ def contents(answer: ServerAnswer, spill: Path | None, name: str) -> tuple[Conte
 
 
 def _fit(part: Part, shown: int) -> Image | Text | None:
-    """The picture as it can be sent, or why not; None for what is no picture, or one too many."""
+    """The picture ready to be sent, or why it cannot be; None for other parts and surplus pictures."""
     return fitted(part) if isinstance(part, Image) and shown < MOST_PICTURES else None
 
 
@@ -101,7 +101,7 @@ def _words(part: Part, spill: Path | None) -> str:
 
 
 def _keep(data: str, spill: Path | None) -> str:
-    """Write the bytes to a private file; a full disk costs the file, never the result."""
+    """Writes the bytes to a private file; on a full disk the file is lost, never the result."""
     import os  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 

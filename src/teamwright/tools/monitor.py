@@ -42,7 +42,7 @@ class MonitorArgs(Struct, frozen=True):
 
 
 class MonitorTool:
-    """As for Bash: `env` and `passed` make the shell's environment; without `background` it is off."""
+    """`env` and `passed` make the shell's environment, as for Bash; without `background` the tool is off."""
 
     traits = ToolTraits(name=NAME, runs=True, texts=("command",))
 

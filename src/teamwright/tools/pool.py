@@ -1,4 +1,4 @@
-"""Pool of a session's tools by name, and the choice of those that the model sees."""
+"""A session's tools by name, and the choice of those that the model sees."""
 
 from collections.abc import Collection, Mapping, Set
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ MADE = (AgentTool.traits.name, SkillTool.traits.name)  # made for each toolset: 
 _READ, _BASH, _MONITOR = ReadTool.traits.name, BashTool.traits.name, MonitorTool.traits.name
 
 
-# Tools that are answered, but not shown: where nobody is there, and where background jobs are off.
+# Tools that answer but are not shown: if nobody is there, and if background jobs are off.
 ALONE = frozenset(name for name, traits in CATALOG.items() if traits.audience == "person")
 WITHOUT_JOBS = frozenset({_MONITOR})
 
@@ -33,7 +33,7 @@ def built_in_tools(
     background: bool = False,
     sandbox: "SandboxWords | None" = None,
 ) -> dict[str, Tool]:
-    """`passed` names variables that the person set for tools; `background`: commands may go on there."""
+    """`passed` names variables that the person set for tools; `background`: commands may run in the background."""
     shell = (
         BashTool(env, passed, background=background, sandbox=sandbox),
         MonitorTool(env, passed, background=background, sandbox=sandbox),
@@ -57,7 +57,7 @@ def can_read(tools: Collection[str]) -> bool:
 def share_shell(
     tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Tool], dict[str, tuple[str, ...]]]:
-    """Monitor is a shell, too: it is there where Bash is, and goes as far."""
+    """Monitor is a shell too: it exists where Bash does, with the same limits."""
     if _BASH not in tools:
         return {name: tool for name, tool in tools.items() if name != _MONITOR}, dict(limits)
     return dict(tools), {**limits, _MONITOR: limits[_BASH]} if _BASH in limits else dict(limits)
@@ -66,7 +66,7 @@ def share_shell(
 def chosen(
     tools: Mapping[str, Tool], names: Collection[str], only: Set[str] | None, hidden: Collection[str]
 ) -> dict[str, Tool]:
-    """The tools that a session has, of all that there are. `only` are those of `--tools`; None: all of them."""
+    """The tools of a session. `only` are those in `--tools`; None: all of them."""
     if only is not None and (unknown := sorted(only - set(names))):
         raise UsageError(f"--tools: there is no tool {', '.join(unknown)}; there are {', '.join(names)}")
     return {n: t for n, t in tools.items() if n not in hidden and (only is None or n in only)}

@@ -13,16 +13,16 @@ ASKED = f"Give your answer by calling {NAME} now: plain text is not read. Its ar
 DESCRIPTION = """\
 Gives your final answer as data. Call it exactly once, when everything else is done: its arguments are the answer, \
 and the turn ends with it."""
-MOST_REMINDERS = 3  # in one turn
+MOST_REMINDERS = 3  # per turn
 _DONE = "The answer was taken."
 
 
 class StructuredOutput:
     traits = ToolTraits(name=NAME, audience="main", own=True)
-    ask = False  # it is the answer itself: nobody has to agree to it
+    ask = False  # it is the answer itself, so it needs no approval
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Raises UsageError for a schema that is none, or whose answer is no object."""
+        """Raises UsageError for an invalid schema, or one whose top level is not an object."""
         from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  # slow to import, seldom needed
 
         if schema.get("type", "object") != "object":
@@ -44,7 +44,7 @@ class StructuredOutput:
 
 
 class WantsData:
-    """Hook at the end of a turn that gave no data: the answer is asked for again, a few times."""
+    """Stop hook for a turn that gave no data: asks for the answer again, a few times."""
 
     def __init__(self) -> None:
         self._reminders = 0

@@ -37,7 +37,7 @@ class WebFetchArgs(Struct):
 
 
 class FetchTool(Struct, eq=False):
-    """`allowed` judges every address that is connected to; `env` holds the proxies (by default the process's own)."""
+    """`allowed` judges every address before connecting; `env` holds the proxies (default: the process's own)."""
 
     spec = spec("WebFetch", DESCRIPTION, WebFetchArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", fetches=True, texts=("url", "prompt"))

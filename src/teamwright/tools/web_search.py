@@ -1,4 +1,4 @@
-"""WebSearch: what a search engine or a provider finds on the web, as data that the model reads."""
+"""WebSearch: web results from a search engine or a provider, as data that the model reads."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Messages in the JSON of the Messages API, as programs read them."""
+"""Renders messages as Messages API JSON, the form that other programs read."""
 
 import uuid
 from typing import Any, assert_never
@@ -57,7 +57,7 @@ def usage_of(usage: Usage) -> dict[str, int]:
 
 
 def bare(model: str) -> str:
-    """A model's name as its provider knows it."""
+    """The model's name without the provider prefix."""
     return model.partition("/")[2] or model
 
 

@@ -1,4 +1,4 @@
-"""Charter: all that a worker is told of an agent which it is to run. No keys, no environment, no servers."""
+"""Charter: everything a worker is told about an agent it is to run. It holds no keys, environment or servers."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ HookName = Literal["PreToolUse", "TaskCreated", "TaskCompleted", "TeammateIdle"]
 
 
 class WrittenRule(Struct, frozen=True, omit_defaults=True):
-    """A permission rule as text. `base` is where its relative paths begin; empty: in the project, wherever that is."""
+    """A permission rule as text. Relative paths start at `base`, or at the project's directory if `base` is empty."""
 
     behaviour: Behaviour
     text: str
@@ -30,12 +30,12 @@ class Charter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: SessionId
     agent: AgentId
     name: str
-    definition: AgentDefinition  # of its kind, whole
+    definition: AgentDefinition  # the whole definition of its kind
     model: str
-    mode: Mode  # the session's: it never goes further
+    mode: Mode  # the session's mode, which the agent's own never exceeds
     parent: AgentId
     project: str
-    base: str  # the commit that it starts from
+    base: str  # the commit to start from
     format: int = FORMAT
     own_mode: Mode | None = None
     effort: Effort | int | None = None
@@ -45,16 +45,16 @@ class Charter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rules: tuple[WrittenRule, ...] = ()
     usd: float | None = None
     tokens: int | None = None
-    since: int = 0  # what the session spends from then on counts
-    hooks: dict[HookName, tuple[str, ...]] = {}  # which hooks the lead's process has, by their matchers
-    asked: bool = False  # is somebody there who answers questions?
-    patience: float | None = None  # seconds for the answer to one
+    since: int = 0  # only session spending after this time counts
+    hooks: dict[HookName, tuple[str, ...]] = {}  # the hooks that exist in the lead's process, with their matchers
+    asked: bool = False  # is there somebody to answer questions?
+    patience: float | None = None  # seconds to wait for an answer
     instructions: str = ""  # the person's own
-    trusted: bool = False  # the project, by the person
+    trusted: bool = False  # the person trusts the project
     author: str = ""
     email: str = ""
-    directory: str = ""  # where it stands, within the repository
-    upstream: Upstream | None = None  # where its code is fetched from; None: from the engine
+    directory: str = ""  # start directory within the repository
+    upstream: Upstream | None = None  # where to fetch the code from; None: from the engine
 
 
 def encode_charter(charter: Charter) -> bytes:
@@ -75,7 +75,7 @@ def decode_charter(data: bytes) -> Charter:
 
 
 def write_rules(rules: Rules, project: str) -> tuple[WrittenRule, ...]:
-    """Rules as texts. What is relative to the project stays so where the project is somewhere else."""
+    """Writes rules as text. Paths relative to the project stay relative, because a worker has the project elsewhere."""
 
     def written(behaviour: Behaviour, rule: Rule) -> WrittenRule:
         return WrittenRule(behaviour, str(rule), rule.source, "" if rule.base == project else rule.base)

@@ -1,4 +1,4 @@
-"""A transcript in the layout of another program, whose readers then find our sessions as well."""
+"""Writes transcripts in Claude Code's layout, so that tools which read those also find our sessions."""
 
 import re
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from teamwright.core.data.event import LettersTaken, Record, Reminded, Replied, 
 from teamwright.core.ids import AgentId, SessionId, line_uuid
 
 CONFIG = "CLAUDE_CONFIG_DIR"
-_LONGEST = 200  # characters of a directory's name
+_LONGEST = 200  # characters in a directory name
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def projects_of(env: Mapping[str, str]) -> Path:
-    """Where that program keeps the sessions of all directories."""
+    """The directory in which Claude Code keeps the sessions of all projects."""
     home = env.get(CONFIG) or str(Path(env.get("HOME") or "/") / ".claude")
     return Path(_composed(home)) / "projects"
 
 
 def folder_of(cwd: str) -> str:
-    """How it names the sessions of one directory."""
+    """The name of the directory that holds the sessions of one working directory."""
     cwd = _composed(cwd)
     name = re.sub(r"[^a-zA-Z0-9]", "-", cwd)
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{_short_hash(cwd)}"
@@ -37,7 +37,7 @@ def _composed(text: str) -> str:
 
 
 def _short_hash(text: str) -> str:
-    """A number of 32 bits with a sign, written in base 36."""
+    """Claude Code's path hash: a signed 32-bit string hash, its absolute value in base 36."""
     number = 0
     for character in text:
         number = (number * 31 + ord(character)) & 0xFFFFFFFF
@@ -50,16 +50,16 @@ def _short_hash(text: str) -> str:
 
 
 class ClaudeLines:
-    """Each message of each agent once, linked to the one before it.
+    """Renders each message of each agent once, linked to the one before it.
 
-    `last` is the line that the first one follows, of a session that was brought here: lines have other numbers there,
-    and an id must not be given twice.
+    In a session imported from Claude Code, `last` is the id of its last line, which our first line follows. It also
+    goes into the ids of our lines: the two programs number lines differently, and no id may occur twice.
     """
 
     def __init__(self, session: SessionId, main: AgentId, last: str | None = None) -> None:
         self._session, self._main, self._last = session, main, last
         self._before: dict[AgentId, str | None] = {main: last}
-        self._parents: dict[str, str | None] = {}  # what stands before each line of the main agent
+        self._parents: dict[str, str | None] = {}  # for each line of the main agent, the line before it
 
     def entry(self, record: Record, cwd: str) -> dict[str, Any] | None:
         message, before = _message(record), self._before.get(record.agent)

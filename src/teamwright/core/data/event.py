@@ -14,11 +14,11 @@ from teamwright.core.data.message import Content, Delta, Effort, Message, Stop, 
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, QuestionId, SessionId
 from teamwright.core.permissions.consent import Consent, Decision, Mode, Question
 
-FORMAT = 1  # of transcripts; a program refuses what is newer than it knows
+FORMAT = 1  # transcript format; a newer one is refused
 
 
 class Seen(Struct, frozen=True, omit_defaults=True):
-    """A file as an agent last read or wrote it; what is on disk must still agree before it is changed."""
+    """A file as an agent last read or wrote it. It may only be changed while the disk still agrees."""
 
     path: str
     mtime_ns: int
@@ -33,7 +33,7 @@ class Source(Struct, frozen=True):
 
 
 class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True):
-    """Once in an agent's life, the first line of its transcript."""
+    """The first line of every transcript, written once."""
 
     session: SessionId
     cwd: str
@@ -43,14 +43,14 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     name: str = "main"
     parent: AgentId | None = None
     depth: int = 0
-    call_id: CallId | None = None  # the tool call that started it
+    call_id: CallId | None = None  # the tool call that started the agent
     description: str = ""
-    worktree: str = ""  # its own directory, if it has one
-    limits: dict[str, tuple[str, ...]] = {}  # patterns that its definition sets to the use of tools
-    may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
-    source: Source | None = None  # a fork begins with the history of another agent
-    team: str = ""  # of a teammate
-    imported: str = ""  # the program whose session this was; `description` is its title
+    worktree: str = ""  # its own directory, if any
+    limits: dict[str, tuple[str, ...]] = {}  # patterns by which its definition limits tools
+    may_start: tuple[str, ...] | None = None  # kinds of agents it may start; None: all
+    source: Source | None = None  # for a fork: the agent whose history it starts with
+    team: str = ""  # set for a teammate
+    imported: str = ""  # the program this session was imported from; `description` is its title
     durable: ClassVar[bool] = True
 
 
@@ -76,16 +76,16 @@ class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
 
 
 class LettersTaken(Struct, frozen=True, tag="letters_taken", omit_defaults=True):
-    """Letters entered the conversation. Their ids here are what makes delivery exactly once."""
+    """Letters entered the conversation. Recording their ids here makes delivery exactly once."""
 
     letters: tuple[LetterId, ...]
     message: Message
-    trace: str = ""  # of the program that asked (a W3C `traceparent`), if it has one
+    trace: str = ""  # W3C `traceparent` of the program that asked, if it has one
     durable: ClassVar[bool] = True
 
 
 class Reminded(Struct, frozen=True, tag="reminded"):
-    """The runtime told the model something: a cut reply, a limit, a changed mode."""
+    """The runtime told the model something: a reply was cut, a limit was reached, the mode changed."""
 
     message: Message
     durable: ClassVar[bool] = True
@@ -104,45 +104,45 @@ Why = Literal["auto", "manual", "too_long"]
 
 
 class Compacted(Struct, frozen=True, tag="compacted", omit_defaults=True):
-    """The conversation continues from `messages` alone: a summary of it, and what has not been answered yet."""
+    """The conversation continues from `messages` alone: a summary and whatever is still unanswered."""
 
     messages: tuple[Message, ...]
     why: Why
-    tokens: int  # that the conversation had before
-    usage: Usage  # of the request that summarised it
+    tokens: int  # tokens of the conversation before
+    usage: Usage  # of the request that made the summary
     durable: ClassVar[bool] = True
 
 
 class Replaced(Struct, frozen=True):
-    index: int  # of the conversation's messages, from 0
+    index: int  # position in the conversation, from 0
     message: Message
 
 
 class Mended(Struct, frozen=True, tag="mended"):
-    """The provider refused the conversation for what it held, and takes it with these messages in place of theirs."""
+    """The provider refused the conversation for its content and accepts it with these messages replaced."""
 
     replaced: tuple[Replaced, ...]
     durable: ClassVar[bool] = True
 
 
 class Words(Struct, frozen=True, omit_defaults=True):
-    """A list that goes on from its beginning: so many of it stay, these follow."""
+    """A change of a list: keep its first `keep` items, then append `more`."""
 
     keep: int
     more: tuple[str, ...] = ()
 
 
 class Rewound(Struct, frozen=True, tag="rewound", omit_defaults=True):
-    """The person went back to where things stood before the line `to`: a prompt, or an earlier rewind.
+    """The person went back to the state before line `to`, which is a prompt or an earlier rewind.
 
-    With `talk` the conversation continues from its first `keep` messages and from `messages`, which are those that had
-    been summarised or left before. What was used stays counted, and letters that were read stay read.
+    With `talk` the conversation continues from its first `keep` messages plus `messages`, which had been summarised or
+    left before. Usage still counts, and letters stay read.
     """
 
     to: int
-    began: int  # when: files that are put back were kept from then on
+    began: int  # files are restored from copies kept since this time
     talk: bool = False
-    files: tuple[str, ...] = ()  # that were put back or removed
+    files: tuple[str, ...] = ()  # files that were restored or removed
     keep: int = 0
     messages: tuple[Message, ...] = ()
     prompts: Words = Words(0)
@@ -156,7 +156,7 @@ class Rewound(Struct, frozen=True, tag="rewound", omit_defaults=True):
 
 
 class ToolStarted(Struct, frozen=True, tag="tool_started"):
-    """Only for tools with effects: after a crash it tells `outcome unknown` from `never begun`."""
+    """A tool with effects starts. After a crash this separates `outcome unknown` from `never begun`."""
 
     call_id: CallId
     durable: ClassVar[bool] = True
@@ -170,11 +170,11 @@ class ToolEnded(Struct, frozen=True, tag="tool_ended", omit_defaults=True):
     is_error: bool = False
     data: dict[str, Any] | None = None
     seen: tuple[Seen, ...] = ()
-    cwd: str = ""  # the working directory from here on, if it changed
-    args: dict[str, Any] | None = None  # what really ran, if a person or hook changed the input
-    ends_turn: bool = False  # the agent rests once all results are there
-    words: str = ""  # of the person: what they answered
-    consent: Consent | None = None  # who said yes or no to it, where somebody was asked
+    cwd: str = ""  # the new working directory, if it changed
+    args: dict[str, Any] | None = None  # the arguments that really ran, if a person or hook changed them
+    ends_turn: bool = False  # the agent rests once all results are in
+    words: str = ""  # the person's answer in words
+    consent: Consent | None = None  # how the question about the call was answered, if one was asked
     durable: ClassVar[bool] = True
 
 
@@ -185,7 +185,7 @@ class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
     tool: str
     args: dict[str, Any]
     reason: str
-    words: str = ""  # of the person: why not
+    words: str = ""  # why the person refused
     durable: ClassVar[bool] = True
 
 
@@ -198,20 +198,20 @@ TurnEnd = Literal["done", "max_turns", "max_budget", "interrupted", "refused", "
 
 
 class TurnEnded(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
-    """The agent stopped asking. `text` is its answer, `error` one sentence if it is not a good end."""
+    """The turn is over. `text` is the answer; `error` is one sentence if the turn did not end well."""
 
     reason: TurnEnd
     text: str = ""
     error: str = ""
     stop: Stop | None = None
-    status: int | None = None  # of the API, if it refused
-    data: dict[str, Any] | None = None  # the answer by a schema: for code that asked, no transcript has it here
+    status: int | None = None  # HTTP status of the API, if it refused
+    data: dict[str, Any] | None = None  # the answer as data, for code that gave a schema; not in transcripts
     fault: str = ""  # the kind of failure, if the model could not be asked
     durable: ClassVar[bool] = True
 
 
 class AgentEnded(Struct, frozen=True, tag="agent_ended", omit_defaults=True):
-    """The end of one run. An agent that is woken later continues after a `Resumed`."""
+    """One run has ended. An agent that is woken later continues after a `Resumed`."""
 
     status: JobStatus
     text: str = ""
@@ -220,7 +220,7 @@ class AgentEnded(Struct, frozen=True, tag="agent_ended", omit_defaults=True):
 
 
 class JobStarted(Struct, frozen=True, tag="job_started", omit_defaults=True):
-    """Told under the id of the job's owner."""
+    """Published under the id of the job's owner."""
 
     job: JobId
     kind: JobKind
@@ -235,7 +235,7 @@ class JobProgressed(Struct, frozen=True, tag="job_progressed", omit_defaults=Tru
     description: str
     usage: Figures
     last_tool: str = ""
-    summary: str = ""  # what it is doing, in its own words, if it was asked just now
+    summary: str = ""  # what it is doing, in its own words, if it was just asked
     durable: ClassVar[bool] = False
 
 
@@ -253,20 +253,20 @@ TeamKind = Literal["spawn", "idle", "wake", "message", "claim", "completed", "sh
 
 
 class TeamChanged(Struct, frozen=True, tag="team_changed", omit_defaults=True):
-    """Told under the id of the member that it is about; `agent` is its address, `name@team`."""
+    """Published under the id of the member it is about; `agent` is its address, `name@team`."""
 
     team: str
     kind: TeamKind
     agent: str
     text: str = ""  # a few words: the reason, the summary of a message
-    to: str = ""  # of a message: who gets it
-    task: str = ""  # of a claim: its number
-    message: str = ""  # of a message: all of it
+    to: str = ""  # for a message: the receiver
+    task: str = ""  # for a claim: the task's number
+    message: str = ""  # for a message: its full text
     durable: ClassVar[bool] = False
 
 
 class TurnStarted(Struct, frozen=True, tag="turn_started", omit_defaults=True):
-    asked: bool = True  # False: a notice or a message continues with what was asked before
+    asked: bool = True  # False: a notice or message continues earlier work
     durable: ClassVar[bool] = False
 
 
@@ -288,7 +288,7 @@ class Asked(Struct, frozen=True, tag="asked"):
 
 
 class Answered(Struct, frozen=True, tag="answered"):
-    """`decision` is None where the question was withdrawn."""
+    """`decision` is None if the question was withdrawn."""
 
     question: QuestionId
     decision: Decision | None
@@ -311,7 +311,7 @@ class Suggested(Struct, frozen=True, tag="suggested"):
 
 
 class PromptPosted(Struct, frozen=True, tag="prompt_posted"):
-    """A person has said something, which the agent has not read yet. `text` is what was typed."""
+    """A person said something that the agent has not read yet. `text` is what was typed."""
 
     letter: LetterId
     text: str
@@ -333,7 +333,7 @@ class Warned(Struct, frozen=True, tag="warned"):
 
 
 class FilesRestored(Struct, frozen=True, tag="files_restored", omit_defaults=True):
-    """Files were put back as they were; `left` says of others, one line each, why they were not."""
+    """Files were restored; `left` lists the others, one line each, with the reason they were not."""
 
     files: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -384,14 +384,14 @@ def is_durable(event: Event) -> TypeGuard[Durable]:
 
 
 class Line(Struct, frozen=True):
-    """One line of a transcript; its number is its place in the file."""
+    """One line of a transcript; its number is its position in the file."""
 
     at: int  # milliseconds since 1970
     event: Durable
 
 
 class Record(Struct, frozen=True):
-    """An event as watchers see it. `n` is the transcript's line number; 0 for what is not durable."""
+    """An event as watchers see it. `n` is its line number in the transcript, or 0 for events that are not stored."""
 
     agent: AgentId
     n: int

@@ -7,11 +7,11 @@ from msgspec import Struct
 from teamwright.core.data.letter import Figures
 
 JobKind = Literal["agent", "shell", "monitor", "remote"]
-LETTERS = 20  # of one monitor in a minute
+LETTERS = 20  # most letters from one monitor per minute
 
 
 class JobResult(Struct, frozen=True, omit_defaults=True):
-    """How a job ended. `result` is what it said or printed last, `error` one sentence where it did not end well."""
+    """How a job ended. `result` is its last message or output, `error` one sentence if it did not end well."""
 
     result: str = ""
     error: str = ""

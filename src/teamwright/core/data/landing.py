@@ -1,4 +1,4 @@
-"""The landing queue as values: branches that are ready, and what became of each."""
+"""The landing queue as values: branches that are ready, and what happened to each."""
 
 from typing import Literal, NewType
 
@@ -9,36 +9,38 @@ from teamwright.core.ids import AgentId, SessionId
 LandId = NewType("LandId", int)
 LandState = Literal["waiting", "trying", "landed", "sent_back", "given_up"]
 OPEN: tuple[LandState, ...] = ("waiting", "trying")
-MOST_REASON = 500  # characters of a reason, which is one line
+MOST_REASON = 500  # characters, on one line
 
 
 class LandDraft(Struct, frozen=True):
-    """A branch that is ready, at one commit. `repo` is the git directory that all worktrees of the repository share.
+    """A branch that is ready to land, at one commit. `repo` is the git directory shared by all worktrees.
 
-    `agent` gets what is sent back, or the lead of `team`, or the main agent of `session`; a person's has none of them.
+    If it is sent back, `agent` hears of it, else the lead of `team`, else the main agent of `session`. A person's
+    branch has none of them.
     """
 
     repo: str
-    target: str  # the branch that it is for, without refs/heads/
+    target: str  # the branch to land on, without refs/heads/
     branch: str
     tip: str
-    base: str  # where it parted from the target
-    owner: str = ""  # the name that people read
+    base: str  # where it branched off the target
+    owner: str = ""  # display name
     agent: AgentId | None = None
     session: SessionId | None = None
     team: str = ""
-    list: str = ""  # the task list that `task` is in
+    list: str = ""  # the list that `task` belongs to
     task: int | None = None
-    priority: int = 0  # the higher the sooner
+    priority: int = 0  # higher lands sooner
 
 
 class LandEntry(Struct, frozen=True):
-    """A branch in the queue. `commit` is what was made of it on top of the target; once landed, what the target has."""
+    """A branch in the queue. `commit` is the result of putting it on top of the target; after landing, the target's
+    commit."""
 
     id: LandId
     draft: LandDraft
     state: LandState = "waiting"
-    reason: str = ""  # why it is in that state, in a line
+    reason: str = ""  # why it is in that state, on one line
     commit: str = ""
     tries: int = 0
     queued: int = 0  # milliseconds since 1970

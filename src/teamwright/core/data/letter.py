@@ -11,7 +11,7 @@ from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 
 Priority = Literal["now", "next", "later"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
-ELEMENTS = (  # how the words of others begin
+ELEMENTS = (  # elements that wrap the words of others
     "<teammate-message ",
     "<task-notification",
     "<monitor-lines>",
@@ -20,7 +20,7 @@ ELEMENTS = (  # how the words of others begin
     "<attached-",
     "<shell-input>",
 )
-LEAD = "team-lead"  # what the lead of a team is called by its members
+LEAD = "team-lead"  # the name under which members address their lead
 
 
 def said_in(message: Message) -> list[str]:
@@ -30,7 +30,7 @@ def said_in(message: Message) -> list[str]:
 
 
 class Sender(Struct, frozen=True, omit_defaults=True):
-    """Set by the runtime, never taken from what somebody wrote."""
+    """Set by the runtime, never taken from a text."""
 
     kind: Literal["person", "system", "agent"]
     name: str = ""
@@ -42,7 +42,7 @@ SYSTEM = Sender("system")
 
 
 class Prompt(Struct, frozen=True, tag="prompt", omit_defaults=True):
-    """What a person, or a parent, asks for. `trace` is that of the program that asks, as a W3C `traceparent`."""
+    """A request from a person or a parent. `trace` is the W3C `traceparent` of the program that asks."""
 
     content: tuple[Content, ...]
     trace: str = ""
@@ -63,7 +63,7 @@ class Figures(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True, tag="notice", omit_defaults=True):
-    """A job has ended. One that is `quiet` starts no turn, as a signal."""
+    """A job has ended. A `quiet` notice starts no turn."""
 
     job: JobId
     status: JobStatus
@@ -95,9 +95,9 @@ SignalKind = Literal[
 
 
 class Signal(Struct, frozen=True, tag="signal", omit_defaults=True):
-    """A record between teammates as its reader's model sees it: one line of JSON. It is acted on as a record.
+    """A record between teammates, as the reader's model sees it: one line of JSON. The runtime acts on the record.
 
-    One that is `quiet` starts no turn: it is given together with whatever comes next.
+    A `quiet` signal starts no turn: it is delivered with the next letter.
     """
 
     kind: SignalKind
@@ -118,9 +118,9 @@ class Letter(Struct, frozen=True):
 
 
 def due(letters: Sequence[Letter], *, at_rest: bool) -> list[Letter]:
-    """The letters to hand over now, in the one order of every inbox; `later` ones only at rest.
+    """The letters to hand over now, in the order every inbox uses; `later` ones only at rest.
 
-    What is quiet wakes nobody: alone it waits. That somebody went idle is told with whatever else is.
+    Quiet letters wake nobody, so they wait for company. An idle notice goes along with any other letter.
     """
     company = any(x.priority != "later" for x in letters)
     found = [x for x in letters if at_rest or x.priority != "later" or (company and is_idle_notice(x))]
@@ -132,7 +132,7 @@ def is_quiet(letter: Letter) -> bool:
 
 
 def without_content(letter: Letter) -> Letter:
-    """A record that is delivered and shown to nobody."""
+    """A copy without content: it counts as delivered, and nobody sees it."""
     body = letter.body
     return replace(letter, body=replace(body, line="{}")) if isinstance(body, Signal) else letter
 
@@ -142,7 +142,7 @@ def is_idle_notice(letter: Letter) -> bool:
 
 
 def _rank(letter: Letter) -> int:
-    """Person, shutdown request, other records, the lead, peers, notices."""
+    """Order: person, shutdown request, other records, the lead, peers, notices."""
     match letter.body:
         case Prompt():
             return 0 if letter.sender.kind == "person" else 2

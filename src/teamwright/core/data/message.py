@@ -13,19 +13,20 @@ EMPTY_INPUT = Raw(b"{}")
 
 
 class Text(Struct, frozen=True, tag="text", omit_defaults=True):
-    """`typed` is what a person typed, if the text was made of it (`/review 12`); empty: the block before has it."""
+    """`typed` is what the person typed, if the text was generated from it (`/review 12`); empty if the block before has
+    it."""
 
     text: str
     typed: str | None = None
 
     @property
     def shown(self) -> str:
-        """What screens and listings show; models read `text`."""
+        """What screens and lists show; models read `text`."""
         return self.text if self.typed is None else self.typed
 
 
 class Thinking(Struct, frozen=True, tag="thinking", omit_defaults=True):
-    """Reasoning, byte for byte with its signature; it goes back only to the model that wrote it."""
+    """Reasoning, byte for byte, with its signature; it is only sent back to the model that wrote it."""
 
     thinking: str
     signature: str = ""
@@ -37,13 +38,13 @@ class Image(Struct, frozen=True, tag="image"):
 
 
 class ToolCall(Struct, frozen=True, tag="tool_use", omit_defaults=True):
-    """`input` holds the arguments as normalised JSON bytes: stored, resent and never encoded again."""
+    """`input` holds the arguments as normalised JSON bytes, stored and resent without being encoded again."""
 
     id: CallId
     name: str
     input: Raw = EMPTY_INPUT
-    fault: str = ""  # why the arguments could not be read; such a call is answered, never run
-    via: str = ""  # the tool through which the model called it
+    fault: str = ""  # why the arguments are unreadable; such a call is answered but never run
+    via: str = ""  # the tool through which the model made the call
 
     @property
     def args(self) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class ToolCall(Struct, frozen=True, tag="tool_use", omit_defaults=True):
 
     @property
     def made(self) -> tuple[str, Raw]:
-        """Name and input as providers see them: of the tool that they know."""
+        """Name and input as the provider sees them: those of the tool that the model knows."""
         if not self.via:
             return self.name, self.input
         name = msgspec.json.encode(self.name)
@@ -65,7 +66,7 @@ class ToolResult(Struct, frozen=True, tag="tool_result", omit_defaults=True):
 
 
 class Opaque(Struct, frozen=True, tag="opaque"):
-    """A block of a kind that we do not know, verbatim; it goes back only to the model that wrote it."""
+    """A block of an unknown type, verbatim; it is only sent back to the model that wrote it."""
 
     raw: Raw
 
@@ -77,7 +78,7 @@ Content = Text | Image
 class Message(Struct, frozen=True, weakref=True, omit_defaults=True):
     role: Literal["user", "assistant"]
     blocks: tuple[Block, ...]
-    model: str = ""  # who wrote it, as `provider/name`; empty for the user's side
+    model: str = ""  # the model that wrote it, as `provider/name`; empty for the user's side
 
     @property
     def text(self) -> str:
@@ -89,12 +90,12 @@ class Message(Struct, frozen=True, weakref=True, omit_defaults=True):
 
 
 def words_of(content: Iterable[object]) -> str:
-    """Its texts, without pictures and the like."""
+    """The texts of the content, without pictures and the like."""
     return "\n".join(block.text for block in content if isinstance(block, Text))
 
 
 def typed_words(content: Iterable[object]) -> str:
-    """The words of a prompt, as the person typed them."""
+    """A prompt as the person typed it."""
     return "\n".join(block.shown for block in content if isinstance(block, Text) and block.typed != "")
 
 
@@ -103,8 +104,11 @@ def user(text: str) -> Message:
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):
-    """What the model is told of a tool. `parallel`: it has no effects and may run beside its neighbours; `stores`: its
-    effects are rows of our own store, so the call must be on disk before them; `behind`: tools that it stands for."""
+    """A tool as the model is told of it.
+
+    `parallel`: it has no effects and may run beside its neighbours. `stores`: its effects are rows of our own store, so
+    the call must be on disk before them. `behind`: tools that it stands for.
+    """
 
     name: str
     description: str
@@ -115,7 +119,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens as the provider counted them. `input` leaves out what the cache served or stored."""
+    """Tokens as the provider counted them. `input` excludes what the cache served or stored."""
 
     input: int = 0
     output: int = 0
@@ -145,14 +149,14 @@ class Request(Struct, frozen=True):
     system: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     messages: tuple[Message, ...] = ()
-    previous: int = 0  # how many messages the request before this one had: a cache marker goes there
-    shared: int = 0  # of a fork: the message whose tool results end what it shares with its siblings, counted from 1
+    previous: int = 0  # number of messages in the previous request: a cache marker goes there
+    shared: int = 0  # in a fork: number, from 1, of the message whose tool results end what siblings share
     effort: Effort | int | None = None
     max_output: int | None = None
 
 
 class Reply(Struct, frozen=True):
-    """A whole answer. A partial one never becomes a Reply."""
+    """A complete answer; a partial one never becomes a Reply."""
 
     message: Message
     stop: Stop
@@ -161,7 +165,7 @@ class Reply(Struct, frozen=True):
     seconds: float = 0.0  # spent on the attempt that succeeded
 
 
-# --- what streams in while a reply is made; for watchers only, never for decisions
+# --- what streams in during a reply; for watchers only, never for decisions
 
 
 class ReplyStarted(Struct, frozen=True, tag="reply_started"):
@@ -202,7 +206,7 @@ class ReplyEnded(Struct, frozen=True, tag="reply_ended"):
 
 
 class Retrying(Struct, frozen=True, tag="retrying"):
-    """The attempt failed in a way that may heal; whatever it streamed is void."""
+    """The attempt failed, but a retry may succeed; discard what it streamed."""
 
     attempt: int
     attempts: int
@@ -213,7 +217,7 @@ class Retrying(Struct, frozen=True, tag="retrying"):
 
 
 class PromptRead(Struct, frozen=True, tag="prompt_read"):
-    """So many of the request's tokens the server has read; few servers say so."""
+    """How many of the request's tokens the server has read; few servers report it."""
 
     done: int
     total: int

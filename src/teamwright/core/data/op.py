@@ -11,42 +11,42 @@ from teamwright.core.permissions.consent import Answerer, Behaviour, Decision, M
 
 
 class Say(Struct, frozen=True, tag="say"):
-    """A person's prompt for the main agent, or for another one: a teammate, or an agent that somebody started."""
+    """A person's prompt for the main agent, or for a teammate or another running agent."""
 
     content: tuple[Content, ...]
     priority: Priority = "next"
     agent: AgentId | None = None
-    typed: str = ""  # what the person wrote, where the content is made of it
-    quiet: bool = False  # for the main agent at rest: it is read with the next prompt, and starts no turn
-    trace: str = ""  # of the program that asks, as a W3C `traceparent`
+    typed: str = ""  # what the person typed, if the content was generated from it
+    quiet: bool = False  # main agent at rest only: read with the next prompt, starts no turn
+    trace: str = ""  # W3C `traceparent` of the program that asks
 
 
 class Interrupt(Struct, frozen=True, tag="interrupt"):
-    """End the running turn of an agent, the main one if none is named; not the session."""
+    """End the running turn of an agent (by default the main one), but not the session."""
 
     agent: AgentId | None = None
 
 
 class SendToBackground(Struct, frozen=True, tag="send_to_background"):
-    """Let a caller continue without the agent it waits for, or without all of them; each keeps running."""
+    """Let a caller stop waiting for one agent, or for all; the agents keep running."""
 
     job: JobId | None = None
 
 
 class StopJob(Struct, frozen=True, tag="stop_job"):
-    """A job by its id, or a teammate, by force, by its address `name@team`."""
+    """Stop a job by its id, or a teammate, by force, by its address `name@team`."""
 
     job: JobId
 
 
 class ShutDown(Struct, frozen=True, tag="shut_down"):
-    """Ask a teammate, in the lead's place, to end: by its id or address. It may refuse; the lead hears the answer."""
+    """Ask a teammate, by id or address, to end, on behalf of the lead. It may refuse; the lead hears the answer."""
 
     agent: AgentId
 
 
 class StopAll(Struct, frozen=True, tag="stop_all"):
-    """Stop every job; with `turns` also end the turns of the main agent and of teammates, who live on."""
+    """Stop every job; `turns` also ends the turns of the main agent and of teammates, which stay alive."""
 
     turns: bool = False
 
@@ -56,32 +56,33 @@ class SetMode(Struct, frozen=True, tag="set_mode"):
 
 
 class SetModel(Struct, frozen=True, tag="set_model"):
-    """None: back to the model that the session began with."""
+    """None restores the model that the session began with."""
 
     model: str | None
 
 
 class SetEffort(Struct, frozen=True, tag="set_effort"):
-    """How hard the main agent's model thinks from the next request on; None: as its provider has it."""
+    """Set how hard the main agent's model thinks from the next request on; None: the provider's default."""
 
     effort: Effort | int | None
 
 
 class SetServer(Struct, frozen=True, tag="set_server"):
-    """Switch one of the session's MCP servers on or off, or connect again; done when it is known how that went."""
+    """Switch an MCP server of the session on or off, or reconnect it; completes when the outcome is known."""
 
     server: str
     to: Literal["on", "off", "again"]
 
 
 class Compact(Struct, frozen=True, tag="compact"):
-    """Replace the main conversation by a summary, now or when its running turn has ended."""
+    """Replace the main conversation by a summary, now or after the running turn."""
 
     instructions: str = ""
 
 
 class Rewind(Struct, frozen=True, tag="rewind"):
-    """Back to before a line of the main transcript: a prompt, or an earlier rewind. Refused while the agent works."""
+    """Go back to before a line of the main transcript: a prompt, or an earlier rewind. Refused while the agent
+    works."""
 
     line: int
     conversation: bool = True
@@ -90,29 +91,31 @@ class Rewind(Struct, frozen=True, tag="rewind"):
 
 
 class AskAside(Struct, frozen=True, tag="ask_aside"):
-    """A question about the main conversation that does not enter it, also while a turn runs."""
+    """Ask about the main conversation without entering it, even during a turn."""
 
     question: str
 
 
 class AddRules(Struct, frozen=True, tag="add_rules"):
-    """Permission rules for the rest of the session, in the words of a settings file; for all agents, or for one."""
+    """Add permission rules, written as in a settings file, for the rest of the session; for all agents, or for one."""
 
     rules: tuple[str, ...]
     behaviour: Behaviour
     agent: AgentId | None = None
-    source: Literal["session", "local"] = "session"  # local: they are in the local settings, too
+    source: Literal["session", "local"] = "session"  # local: they are also in the local settings
 
 
 class AddDirectories(Struct, frozen=True, tag="add_directories"):
-    """Further working directories for the rest of the session."""
+    """Add working directories for the rest of the session."""
 
     directories: tuple[str, ...]
 
 
 class RemoveRules(Struct, frozen=True, tag="remove_rules"):
-    """Rules that were added in this session; None: all of that kind. What settings say stays, unless `source` is
-    `local` and they were taken out of the local settings."""
+    """Remove rules that were added in this session; None removes all of that behaviour.
+
+    Rules from settings stay, unless `source` is `local` and they were removed from the local settings.
+    """
 
     rules: tuple[str, ...] | None
     behaviour: Behaviour
@@ -120,7 +123,7 @@ class RemoveRules(Struct, frozen=True, tag="remove_rules"):
 
 
 class RemoveDirectories(Struct, frozen=True, tag="remove_directories"):
-    """Working directories that are not the first one."""
+    """Remove working directories other than the first."""
 
     directories: tuple[str, ...]
 
@@ -128,12 +131,12 @@ class RemoveDirectories(Struct, frozen=True, tag="remove_directories"):
 class Answer(Struct, frozen=True, tag="answer"):
     question: QuestionId
     decision: Decision
-    via: str = ""  # the surface on which it was given
+    via: str = ""  # the surface that gave the answer
     by: Answerer = "person"
 
 
 class AddTask(Struct, frozen=True, tag="add_task"):
-    """A task of the person's for the list that the main agent works on."""
+    """Add a person's task to the list that the main agent works on."""
 
     subject: str
     description: str = ""
@@ -142,14 +145,14 @@ class AddTask(Struct, frozen=True, tag="add_task"):
 
 
 class ChangeTask(Struct, frozen=True, tag="change_task"):
-    """What is to be different about a task; None leaves a part as it is, an empty owner takes it from its owner."""
+    """Change a task; None keeps a field, an empty owner releases the task."""
 
     id: int
     subject: str | None = None
     description: str | None = None
     status: Literal["pending", "in_progress", "completed", "deleted"] | None = None
     owner: str | None = None
-    blocked_by: tuple[int, ...] = ()  # besides those that it waits for already
+    blocked_by: tuple[int, ...] = ()  # in addition to those that block it already
 
 
 Op = (

@@ -18,15 +18,15 @@ FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month",
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _NAMES = {"month": {name: n + 1 for n, name in enumerate(_MONTHS)}, "day of week": {n: i for i, n in enumerate(_DAYS)}}
-_AHEAD = 366 * 41  # days: a 29th of February that must fall on a weekday may be forty years away
-_LONGEST = 200  # characters of an expression
-MOST_COUNTED = 1_000  # times that are counted as missed
+_AHEAD = 366 * 41  # days: 29 February on a given weekday may be forty years away
+_LONGEST = 200  # characters in an expression
+MOST_COUNTED = 1_000  # missed times are counted up to this
 LATE_MS = 60_000  # a prompt that comes later than this says so
 
 
 class Schedule(Struct, frozen=True):
-    """A prompt for later. `cron` is empty for one that has a time instead; `next` is when it is due,
-    `last` the due time that was told last."""
+    """A prompt for later. `cron` is empty if it has a single time instead. `next` is when it is due; `last` is the last
+    due time that was delivered."""
 
     id: ScheduleId
     prompt: str
@@ -43,7 +43,7 @@ class Cron(Struct, frozen=True):
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # 0 is Sunday
-    either: bool  # a day of the month and a day of the week were both named: one of them is enough
+    either: bool  # both day of month and day of week were given: either one is enough
 
     def on(self, day: date) -> bool:
         if day.month not in self.months:
@@ -56,7 +56,7 @@ class Cron(Struct, frozen=True):
 
 
 def read_cron(text: str) -> Cron:
-    """Five fields: numbers, names, ranges, lists and steps. Raises ValueError with a sentence."""
+    """Parses five fields of numbers, names, ranges, lists and steps. Raises ValueError with a sentence."""
     parts = text.split() if len(text) <= _LONGEST else []
     if len(parts) != len(FIELDS):
         raise ValueError("a cron expression has five fields: minute, hour, day of month, month, day of week")
@@ -93,7 +93,7 @@ def _number(text: str, name: str, low: int, high: int) -> int:
 
 
 def read_time(text: str, zone: tzinfo) -> int:
-    """An ISO time; without an offset it is a time of that zone. Raises ValueError with a sentence."""
+    """Parses an ISO time; without an offset it is in that zone. Raises ValueError with a sentence."""
     try:
         found = datetime.fromisoformat(text.strip())
         if found.tzinfo is None:
@@ -107,12 +107,12 @@ def read_time(text: str, zone: tzinfo) -> int:
 
 
 def next_time(cron: Cron, after: int, zone: tzinfo) -> int | None:
-    """The first due instant later than `after`; None if there is none for years."""
+    """The first due instant after `after`; None if there is none for decades."""
     return next(_times(cron, after, zone), None)
 
 
 def count_times(cron: Cron, first: int, now: int, zone: tzinfo) -> int:
-    """How many due instants there are from `first`, itself one, to `now`; counted up to a limit."""
+    """The number of due instants from `first`, itself one, to `now`, counted up to a limit."""
     count = 1
     for instant in _times(cron, first, zone):
         if instant > now or count == MOST_COUNTED:
@@ -122,7 +122,7 @@ def count_times(cron: Cron, first: int, now: int, zone: tzinfo) -> int:
 
 
 def _times(cron: Cron, after: int, zone: tzinfo) -> Iterator[int]:
-    day = local(after, zone).date() - timedelta(days=1)  # where clocks go back at midnight a day is entered twice
+    day = local(after, zone).date() - timedelta(days=1)  # where clocks go back at midnight, a date begins twice
     for _ in range(_AHEAD):
         if cron.on(day) and _instant(datetime(day.year, day.month, day.day, 23, 59), zone, fold=1) > after:
             for instant in sorted(_instants(cron, day, zone)):
@@ -153,7 +153,7 @@ def _instants(cron: Cron, day: date, zone: tzinfo) -> Iterator[int]:
 
 
 def _instant(wall: datetime, zone: tzinfo, fold: int = 0) -> int:
-    """Of a time on the wall. One that the clocks skip is the moment at which they jump."""
+    """The instant of a wall-clock time. One that the clocks skip maps to the jump."""
     at = wall.replace(tzinfo=zone, fold=fold)
     seconds = at.timestamp()
     if datetime.fromtimestamp(seconds, zone).replace(tzinfo=None) == wall:
@@ -163,7 +163,7 @@ def _instant(wall: datetime, zone: tzinfo, fold: int = 0) -> int:
     plain = wall.replace(tzinfo=UTC).timestamp()
     before, after = int(plain - early.total_seconds()), int(plain - late.total_seconds())
     old = _offset(before, zone)
-    while after - before > 1:  # the jump is after `before` and not after `after`
+    while after - before > 1:  # bisects for the jump, which lies in (before, after]
         middle = (before + after) // 2
         before, after = (middle, after) if _offset(middle, zone) == old else (before, middle)
     return after * 1000
@@ -173,11 +173,11 @@ def _offset(seconds: int, zone: tzinfo) -> timedelta | None:
     return datetime.fromtimestamp(seconds, zone).utcoffset()
 
 
-# --- words
+# --- text
 
 
 def scheduled_words(schedule: Schedule, due: int, now: int, zone: tzinfo) -> str:
-    """What the model reads when it is due; its text cannot close the element."""
+    """What the model reads when a prompt is due; the prompt's text cannot close the element."""
     marks = [f'id="{schedule.id}"', f'due="{shown_time(due, zone)}"']
     marks += [f"cron={quoted(schedule.cron)}"] if schedule.recurring else []
     late = ""

@@ -8,17 +8,17 @@ from msgspec import Struct
 
 from teamwright.core.ids import AgentId, LetterId
 
-TaskId = NewType("TaskId", int)  # counts up in its list; on the wire a string of digits
+TaskId = NewType("TaskId", int)  # counts up within its list; a string of digits on the wire
 Status = Literal["pending", "in_progress", "completed"]
 Code = Literal["task_not_found", "already_claimed", "already_resolved", "blocked", "cycle", "list_full", "too_large"]
-Edge = tuple[TaskId, TaskId]  # (what must be done first, what waits for it)
+Edge = tuple[TaskId, TaskId]  # (blocker, blocked)
 
-MOST_TASKS = 10_000  # in one list
-MOST_METADATA = 16 * 1024  # bytes of one task's, as JSON
+MOST_TASKS = 10_000  # per list
+MOST_METADATA = 16 * 1024  # bytes per task, as JSON
 
 
 class Owner(Struct, frozen=True):
-    """Without `agent` a name that nobody has yet: the task is kept for whoever joins under it."""
+    """Without `agent`, a name that nobody has yet: the task is reserved for the one who joins under it."""
 
     name: str
     agent: AgentId | None
@@ -28,9 +28,11 @@ NOBODY = Owner("", None)
 
 
 class Task(Struct, frozen=True):
-    """`agent` is the incarnation that owns it. `epoch` grows with every change of owner, and `former` had it before.
+    """`agent` is the incarnation that owns the task. `epoch` grows with every change of owner; `former` are past
+    owners.
 
-    Those in `given_back` had it and did not want it: it is not handed to them by itself until somebody else changes it.
+    Agents in `given_back` had the task and returned it. It is not offered to them automatically until somebody else
+    changes it.
     """
 
     id: TaskId
@@ -43,23 +45,23 @@ class Task(Struct, frozen=True):
     former: tuple[AgentId, ...] = ()
     active_form: str = ""
     metadata: Mapping[str, Any] = {}
-    blocked_by: tuple[TaskId, ...] = ()  # only what is still open
+    blocked_by: tuple[TaskId, ...] = ()  # open tasks only
     blocks: tuple[TaskId, ...] = ()
     created: int = 0  # milliseconds since 1970
     updated: int = 0
-    author: str = ""  # the name of its author; empty where that is not known
-    maker: AgentId = AgentId("")  # and its id
+    author: str = ""  # display name; empty if unknown
+    maker: AgentId = AgentId("")  # the author's id
     given_back: tuple[AgentId, ...] = ()
     assigner: str = ""  # who gave it to its owner; empty if the owner claimed it
 
 
 def claim_id(list: str, task: Task) -> LetterId:
-    """Of the letter that tells a teammate of the task that was claimed for it."""
+    """Id of the letter that tells a teammate about a task claimed for it."""
     return LetterId(f"k-{list}-{task.id}-{task.epoch}")
 
 
 class Draft(Struct, frozen=True):
-    """A task that is to be made."""
+    """A task to be created."""
 
     subject: str
     description: str = ""
@@ -70,7 +72,7 @@ class Draft(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """What is asked of a task; None leaves a part as it is. Keys of `metadata` are merged, null takes one away."""
+    """A requested change; None keeps a field. `metadata` keys are merged, null removes one."""
 
     subject: str | None = None
     description: str | None = None
@@ -83,7 +85,7 @@ class Change(Struct, frozen=True):
 
 
 class Actor(Struct, frozen=True):
-    """Who asks. The lead may also change what belongs to others."""
+    """Who asks. The lead may also change tasks of others."""
 
     agent: AgentId
     name: str
@@ -109,14 +111,14 @@ class Refusal(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """What a change did. `touched` are all records that changed, `freed` those that now wait for nothing more."""
+    """The effect of a change. `touched` are all tasks that changed, `freed` those that are no longer blocked."""
 
     id: TaskId
-    task: Task | None  # None: it is deleted
+    task: Task | None  # None: deleted
     before: Task | None = None
     touched: tuple[TaskId, ...] = ()
     freed: tuple[Task, ...] = ()
-    repeated: bool = False  # the same call had been done before: nothing changed now
+    repeated: bool = False  # the same call was already applied, so nothing changed now
 
     @property
     def changed_hands(self) -> bool:
@@ -125,7 +127,7 @@ class Done(Struct, frozen=True):
 
     @property
     def claimed(self) -> bool:
-        """Its owner began with it by this change."""
+        """Did its owner start work on it by this change?"""
         begun = self.before is None or self.before.status != "in_progress" or self.changed_hands
         return self.task is not None and self.task.status == "in_progress" and begun
 
@@ -136,7 +138,7 @@ class Done(Struct, frozen=True):
 
     @property
     def claimable(self) -> bool:
-        """Is there something to claim, for anybody or for one, that was not there before?"""
+        """Did this change make a task claimable that was not before, for anybody or for one agent?"""
         if any(is_claimable(task) for task in self.freed):
             return True
         task, before = self.task, self.before
@@ -146,7 +148,7 @@ class Done(Struct, frozen=True):
         return before is None or not is_claimable(before) or not same
 
     def to_tell(self, by: Actor) -> list[Task]:
-        """Tasks whose owners must hear of it: given to them just now, or theirs and now free to be begun."""
+        """Tasks whose owners must be told: just given to them, or already theirs and no longer blocked."""
         freed = [task for task in self.freed if task.agent is not None and task.status == "pending"]
         task = self.task
         if task is None or not self.changed_hands or task.agent in (None, by.agent) or task.blocked_by:
@@ -155,17 +157,18 @@ class Done(Struct, frozen=True):
 
 
 def is_claimable(task: Task) -> bool:
-    """By anybody, or by the one that it is kept for."""
+    """Claimable by anybody, or by the one it is reserved for."""
     return task.status == "pending" and task.agent is None and not task.blocked_by
 
 
 def is_kept_for(task: Task, name: str) -> bool:
-    """Is it kept for the one that has, or will have, this name?"""
+    """Is it reserved for an agent with this name, present or future?"""
     return task.agent is None and task.owner is not None and task.owner.casefold() == name.casefold()
 
 
 def given_back(task: Task, ask: Change, hold: Hold, by: Actor) -> tuple[AgentId, ...]:
-    """To whom it is not handed by itself from now on. Whoever gave it back does not undo that by changing its words."""
+    """The agents to whom the task is no longer offered automatically. One that gave it back stays among them even if it
+    then edits the text."""
     left = task.agent == by.agent and hold.agent != by.agent and hold.status == "pending"
     kept = (*task.given_back, by.agent) if left else task.given_back
     told = Change(status=ask.status, owner=ask.owner)
@@ -192,9 +195,9 @@ def listed(ids: Iterable[int]) -> str:
 
 
 def decide(task: Task, ask: Change, by: Actor, held: int | None = None) -> Hold | Refusal:
-    """What becomes of status and owner. `held` is the epoch under which the caller knows itself to be the owner.
+    """The new status and owner. `held` is the epoch under which the caller believes to own the task.
 
-    `task.blocked_by` must hold already what the change adds to it.
+    `task.blocked_by` must already include what the change adds to it.
     """
     if ask.status == "deleted":
         return _refuse_others(task, by, held) or Hold(task.status, task.owner, task.agent)
@@ -209,14 +212,15 @@ def decide(task: Task, ask: Change, by: Actor, held: int | None = None) -> Hold 
 
 
 def is_mine(task: Task, by: Actor, held: int | None) -> bool:
-    """A result that comes under an epoch that has passed is a former owner's, even if it has the same id."""
+    """Does the task belong to the caller? A result under a past epoch is a former owner's, even if the agent's id
+    matches."""
     if task.agent is None:
         return is_kept_for(task, by.name)
     return task.agent == by.agent and (held in (None, task.epoch) or task.status == "pending")
 
 
 def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
-    """The task belongs to somebody else, and the caller is not the lead."""
+    """Refuses a caller who is not the lead if the task belongs to somebody else."""
     if task.owner is None or by.lead or is_mine(task, by, held):
         return None
     if task.status == "completed":
@@ -225,7 +229,7 @@ def _refuse_others(task: Task, by: Actor, held: int | None) -> Refusal | None:
 
 
 def refuse_wait(task: Task, by: Actor, held: int | None = None) -> Refusal | None:
-    """May the caller make this task wait for another one? The lead, its owner and its author may."""
+    """Refuses to make this task wait for another unless the caller is the lead, its owner or its author."""
     if task.status == "completed" or task.maker == by.agent or _refuse_others(task, by, held) is None:
         return None
     words = f"#{task.id} belongs to {task.owner}, so it is not yours to hold up: ask {task.owner}, or the lead."
@@ -263,7 +267,7 @@ def _claim(task: Task, status: Status | None, by: Actor) -> Hold | Refusal:
 
 
 def _assign(task: Task, status: Status | None, to: Owner, by: Actor, held: int | None) -> Hold | Refusal:
-    """It stays pending: the new owner begins with it by a claim of its own."""
+    """Gives the task to an agent. It stays pending: the new owner starts it by its own claim."""
     if task.agent == to.agent:
         return _set_status(task, status, by, held)
     if task.status == "completed":
@@ -272,7 +276,7 @@ def _assign(task: Task, status: Status | None, to: Owner, by: Actor, held: int |
 
 
 def _keep(task: Task, name: str, by: Actor, held: int | None) -> Hold | Refusal:
-    """For one that joins later."""
+    """Reserves the task for a member who joins later."""
     if task.status == "completed":
         return _resolved(task)
     return _refuse_others(task, by, held) or Hold("pending", name)
@@ -293,7 +297,7 @@ def _set_status(task: Task, status: Status | None, by: Actor, held: int | None) 
         case "pending":
             if task.status == "pending" and task.agent != by.agent:
                 return now
-            return _refuse_others(task, by, held) or Hold("pending")  # given back: anybody may claim it
+            return _refuse_others(task, by, held) or Hold("pending")  # given back: open to anybody
         case "in_progress":
             return _begin(task, by)
         case "completed":
@@ -322,13 +326,13 @@ def _complete(task: Task, by: Actor, held: int | None) -> Hold | Refusal:
     return Hold("completed", by.name, by.agent)
 
 
-# --- what waits for what
+# --- dependencies
 
 
 def find_cycle(new: Sequence[Edge], blocks_of: Callable[[TaskId], Iterable[TaskId]]) -> list[TaskId] | None:
-    """The tasks of a circle that the new edges would close, the first one again at its end.
+    """A cycle that the new edges would close, with its first task repeated at the end.
 
-    Completed tasks count: one that is set back would block again.
+    Completed tasks count: one that is reopened would block again.
     """
     added: dict[TaskId, list[TaskId]] = {}
     for before, after in new:
@@ -369,7 +373,7 @@ def _trace(end: TaskId, came_from: Mapping[TaskId, TaskId | None]) -> list[TaskI
 def refuse_edges(
     new: Sequence[Edge], known: Collection[TaskId], blocks_of: Callable[[TaskId], Iterable[TaskId]]
 ) -> Refusal | None:
-    """Edges to tasks that there are not, or that would close a circle. `known` are the ends that exist."""
+    """Refuses edges to missing tasks and edges that would close a cycle. `known` are the tasks that exist."""
     for edge in new:
         for id in edge:
             if id not in known:

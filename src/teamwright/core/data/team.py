@@ -28,14 +28,14 @@ Code = Literal[
     "team_exists",
     "no_member",
     "shut_down",
-    "not_allowed",  # the diagram of states forbids it
-    "fenced",  # somebody else runs the agent by now
-    "held",  # a living process has it
+    "not_allowed",  # the state machine forbids it
+    "fenced",  # another process runs the agent by now
+    "held",  # a live process holds it
     "members_running",
     "inbox_full",
     "too_long",
     "too_many",
-    "volley",  # two that only answer each other
+    "volley",  # two members only reply to each other
     "unknown_request",
     "answered",
     "expired",
@@ -53,7 +53,7 @@ FOLLOWS: dict[State, frozenset[State]] = {
 
 _LONGEST = 48
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_UNSEEN = frozenset({"Mn", "Me", "Cf"})  # accents, and what no eye can see
+_UNSEEN = frozenset({"Mn", "Me", "Cf"})  # accents and invisible characters
 _MARKS = re.compile(r"[._-]{2,}")
 _LOOKS = str.maketrans({"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "i": "l", "-": None, "_": None, ".": None})
 # Names that a reader would take for somebody else: the lead, the person, the program, the list of tasks.
@@ -61,14 +61,15 @@ _RESERVED = (LEAD_NAME, "lead", "task-list", "user", "person", "human", "system"
 
 
 class Refused(Struct, frozen=True):
-    """A change that did not happen: a lost race, or a rule. `reason` is for the caller, and says what to do."""
+    """A change that did not happen, because of a lost race or a rule. `reason` tells the caller what to do."""
 
     code: Code
     reason: str
 
 
 class Member(Struct, frozen=True):
-    """One incarnation of a name in a team. `session` has its transcript; `pane` is how its place is addressed."""
+    """One incarnation of a name in a team. `session` holds its transcript; `pane` addresses the terminal pane it runs
+    in."""
 
     agent: AgentId
     name: str
@@ -86,7 +87,7 @@ class Member(Struct, frozen=True):
     session: SessionId = SessionId("")
     pane: dict[str, Any] | None = None
     worktree: str = ""
-    mode: Mode | None = None  # of its own, without plan mode; None: the session's
+    mode: Mode | None = None  # its own, ignoring plan mode; None: the session's
     effort: Effort | int | None = None
     description: str = ""
 
@@ -100,7 +101,7 @@ class Member(Struct, frozen=True):
 
 
 class Team(Struct, frozen=True):
-    """`process` holds the lease of the lead, if any; every taking over adds one to `epoch`."""
+    """`process` holds the lead's lease, if any; every takeover increments `epoch`."""
 
     name: str
     description: str
@@ -112,16 +113,16 @@ class Team(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """A member's state before and after; the same twice if it was there already."""
+    """A member's state before and after; equal if it was in that state already."""
 
     before: State
     after: State
 
 
 class Mail(Struct, frozen=True):
-    """A letter between members, with what people see of it. `part` counts the copies of one broadcast from 0.
+    """A letter between members, with what people see of it. `part` numbers the copies of one broadcast from 0.
 
-    `control`: made by the runtime, so neither the sender's rate nor the reader's full inbox holds it up.
+    `control`: made by the runtime, so neither rate limits nor a full inbox hold it up.
     """
 
     letter: Letter
@@ -136,7 +137,7 @@ class Mail(Struct, frozen=True):
 
 
 class TeamRequest(Struct, frozen=True):
-    """A question between agents, as a record. Only `answerer` may answer it, once."""
+    """A stored question between agents. Only `answerer` may answer it, once."""
 
     id: RequestId
     kind: RequestKind
@@ -160,7 +161,7 @@ def address(name: str, team: str) -> str:
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """(name, team); the team is empty where none is named."""
+    """(name, team); the team is empty if none is named."""
     name, _, team = text.partition("@")
     return name, team
 
@@ -170,9 +171,9 @@ def may_follow(before: State, after: State) -> bool:
 
 
 def safe_name(wanted: str, taken: Collection[str] = (), *, empty: str = "teammate") -> str:
-    """A name for files and addresses: plain letters, digits, `.`, `_` and `-`; `-2`, `-3` after one that is taken.
+    """A name for files and addresses: ASCII letters, digits, `.`, `_` and `-`, with `-2`, `-3` added if it is taken.
 
-    What nothing is left of, and what could pass for the lead, the person or the program, becomes `empty`.
+    A name that becomes empty, or could pass for the lead, the person or the program, turns into `empty`.
     """
     plain = unicodedata.normalize("NFKD", wanted[: 4 * _LONGEST])
     kept = "".join(c for c in plain if unicodedata.category(c) not in _UNSEEN)
@@ -188,12 +189,12 @@ def safe_name(wanted: str, taken: Collection[str] = (), *, empty: str = "teammat
 
 
 def _look(name: str) -> str:
-    """Equal for names that a quick eye takes for one another."""
+    """Equal for names that look alike at a glance."""
     return name.casefold().translate(_LOOKS).replace("rn", "m")
 
 
 def next_color(used: Iterable[str]) -> str:
-    """The colour that the fewest have; the first of those."""
+    """The least used colour; the first of several."""
     counts = Counter(used)
     return min(COLORS, key=counts.__getitem__)
 

@@ -1,4 +1,4 @@
-"""Questions and answers about what may be done. Consent is a record, never text of a model."""
+"""Questions about what may be done, and their answers. Consent is a record, never a model's text."""
 
 from typing import Any, Literal
 
@@ -8,16 +8,16 @@ from teamwright.core.data.content.patch import Hunk
 from teamwright.core.ids import AgentId, CallId, QuestionId
 
 Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions", "bubble"]
-NETWORK_ACCESS = "SandboxNetworkAccess"  # what the sandbox itself asks: may a program reach this host?
+NETWORK_ACCESS = "SandboxNetworkAccess"  # asked by the sandbox: may a program reach this host?
 MODES: tuple[Mode, ...] = ("plan", "dontAsk", "default", "acceptEdits", "bypassPermissions")  # narrow to wide
 
 
-# How a command stands to the sandbox. `none`: there is none. `inside`: it asks as ever. `unasked`: inside, and so
-# without a question. `outside`: the settings leave it out. `leaving`: it wishes to run outside.
+# Where a command runs. `none`: there is no sandbox. `inside`: sandboxed, asking as usual. `unasked`: sandboxed, and so
+# without asking. `outside`: the settings exclude it from the sandbox. `leaving`: it asks to run outside.
 Fence = Literal["none", "inside", "unasked", "outside", "leaving"]
 
 
-Behaviour = Literal["allow", "ask", "deny", "outside"]  # what a rule does; `outside`: of the sandbox
+Behaviour = Literal["allow", "ask", "deny", "outside"]  # effect of a rule; `outside`: of the sandbox
 Answerer = Literal["person", "code", "nobody"]
 QuestionKind = Literal["permission", "plan", "ask"]
 
@@ -37,32 +37,32 @@ class Consent(Struct, frozen=True, omit_defaults=True):
 
 
 class Allow(Struct, frozen=True, tag="allow"):
-    """Go ahead; with other arguments if the person or a hook changed them.
+    """Yes, perhaps with arguments that the person or a hook changed.
 
-    `paths` maps each path argument to the resolved path that was judged: the tool opens that one, without following
-    links, so that what was judged is what is touched. `fence`: the side of it on which a command was judged to run.
+    `paths` maps each path argument to the resolved path that was judged. The tool opens that path without following
+    links, so it touches exactly what was judged. `fence`: on which side of the sandbox the command was judged to run.
     """
 
     args: dict[str, Any] | None = None
     paths: dict[str, str] = {}
     fence: Fence = "none"
-    consent: Consent | None = None  # where somebody was asked
+    consent: Consent | None = None  # if somebody was asked
 
 
 class Deny(Struct, frozen=True, tag="deny"):
-    """No, with the reason that the model reads."""
+    """No, with a reason for the model."""
 
     reason: str
     interrupt: bool = False  # the person wants the whole turn to stop
-    words: str = ""  # that the person said to it, as they said them
-    consent: Consent | None = None  # where somebody was asked
+    words: str = ""  # the person's own words
+    consent: Consent | None = None  # if somebody was asked
 
 
 Decision = Allow | Deny
 
 
 class Question(Struct, frozen=True):
-    """One call that waits for somebody's yes."""
+    """A call that waits for approval."""
 
     id: QuestionId
     agent: AgentId
@@ -73,9 +73,9 @@ class Question(Struct, frozen=True):
     reason: str  # why it needs approval
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
-    color: str = ""  # of the teammate that asks, or that its agent works for
-    wider: tuple[str, ...] = ()  # rules that would answer more of its kind besides, e.g. `Bash(npm run *)`
-    is_edit: bool = False  # a change of files that the mode acceptEdits would allow
-    patch: tuple[Hunk, ...] = ()  # what the call would change in the file as it is now
-    kind: QuestionKind = "permission"  # what is asked for
-    outside: tuple[str, ...] = ()  # of a command that would leave the sandbox: rules by which it always would
+    color: str = ""  # of the teammate that asks, or for which the asking agent works
+    wider: tuple[str, ...] = ()  # broader rules, e.g. `Bash(npm run *)`
+    is_edit: bool = False  # a file change that acceptEdits mode would allow
+    patch: tuple[Hunk, ...] = ()  # what the call would change in the current file
+    kind: QuestionKind = "permission"  # what is being asked for
+    outside: tuple[str, ...] = ()  # for a command that would leave the sandbox: rules that would always let it

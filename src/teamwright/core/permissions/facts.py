@@ -1,15 +1,15 @@
-"""Facts about a call: what it would do, as far as that is known beforehand. The judge decides from these alone."""
+"""Facts about a call: what it would do, as far as is known beforehand. The judge decides from these alone."""
 
 from msgspec import Struct
 
 
 class Place(Struct, frozen=True):
-    """A path as it was named (absolute, normalised) and as it is (links followed); empty where nobody can know it.
+    """A path as named (absolute, normalised) and as resolved (links followed); empty if it cannot be known.
 
-    `deep`: everything below is touched as well. `linked`: a file with another name besides, which may lie anywhere.
-    `held`: of a deep place, the paths that rules guard and that would be shown with it; None where nobody looked.
-    `vast`: they are those of the repository around it, any of them where nobody looked. `spare`: how the command can
-    leave the first of `held` out.
+    `deep`: everything below is affected too. `linked`: the file has another hard link, which may be anywhere. `held`:
+    for a deep place, the guarded paths that would be exposed with it; None if nobody looked. `vast`: those paths belong
+    to the surrounding repository; if nobody looked, any of them may be affected. `spare`: how the command can leave out
+    the first of `held`.
     """
 
     given: str
@@ -21,7 +21,7 @@ class Place(Struct, frozen=True):
     spare: str = ""
 
 
-NOWHERE = Place("", "")  # somewhere that only the running command knows
+NOWHERE = Place("", "")  # a place that only the running command knows
 
 
 class Reads(Struct, frozen=True):
@@ -35,9 +35,9 @@ class Edits(Struct, frozen=True):
 
 
 class FileView(Struct, frozen=True):
-    """One way to see a command: with its wrappers or without.
+    """One reading of a command: with its wrappers or without.
 
-    `need` is how many words an allow rule must name one by one to match this view; None: no allow rule may.
+    `need` is how many words an allow rule must spell out to match this reading; None: no allow rule may match.
     """
 
     words: tuple[str, ...]
@@ -45,17 +45,17 @@ class FileView(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True):
-    """One simple command, by itself. Words have their quotes removed; UNKNOWN stands for what is not known yet."""
+    """One simple command. Quotes are removed from words; UNKNOWN stands for text that is not known yet."""
 
     views: tuple[FileView, ...]  # as written first
     shown: str
     harmless: bool = False  # it only reads, and only `reads`
     reads: tuple[Place, ...] = ()
-    touches: tuple[Place, ...] = ()  # of a command that is not harmless: whatever its words may name
+    touches: tuple[Place, ...] = ()  # if not harmless: everything its words may name
     edits: tuple[Place, ...] = ()  # what it is known to change
-    edits_only: bool = False  # it changes `edits` and reads `reads`, and does nothing else
-    opaque: str = ""  # why nobody can tell what it runs
-    shadow: bool = False  # seen only by rules that restrict: what it carries is listed by itself
+    edits_only: bool = False  # it does nothing but change `edits` and read `reads`
+    opaque: str = ""  # why it is impossible to tell what it runs
+    shadow: bool = False  # only for restricting rules: the commands it carries are listed separately
 
     @property
     def is_git(self) -> bool:
@@ -70,9 +70,9 @@ class Runs(Struct, frozen=True):
     commands: tuple[Command, ...] = ()
     reads: tuple[Place, ...] = ()  # redirections
     writes: tuple[Place, ...] = ()
-    broken: str = ""  # why it could not be parsed as a whole
+    broken: str = ""  # why it could not be parsed completely
     ruin: str = ""  # the home or root directory that it would remove
-    doubt: str = ""  # why nobody can tell whether it would remove one
+    doubt: str = ""  # why it may or may not remove one
 
 
 class Fetches(Struct, frozen=True):
@@ -81,9 +81,9 @@ class Fetches(Struct, frozen=True):
 
 
 class Uses(Struct, frozen=True):
-    """Any other tool; `detail` is what its rules speak of, such as an agent's name.
+    """Any other tool; `detail` is what its rules match, such as an agent's name.
 
-    `own`: it touches only our own store, or starts agents. `weighty`: this use of it needs approval all the same.
+    `own`: it touches only our own store, or starts agents. `weighty`: this use needs approval anyway.
     """
 
     tool: str

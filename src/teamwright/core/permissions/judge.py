@@ -31,12 +31,13 @@ class Verdict(Struct, frozen=True):
     suggestions: tuple[str, ...] = ()
     blocked_path: str | None = None
     final: bool = False
-    guarded: bool = False  # of an ask: a rule or what is protected wants a person's yes, not a hook's
-    wider: tuple[str, ...] = ()  # rules that would answer it too, and more of its kind: `npm run *`
+    guarded: bool = False  # of an ask: a rule or protection requires a person's approval; a hook's is not enough
+    wider: tuple[str, ...] = ()  # broader rules that would settle it too: `npm run *`
 
 
 def mode_allowed(parent: Mode, child: Mode) -> Mode:
-    """The narrower of two modes. `bubble` only says who answers questions: it may do what its parent may."""
+    """The narrower of two modes. `bubble` only decides who answers questions: it permits what the parent's mode
+    does."""
     if child == "bubble":
         return parent
     return child if _RANK[child] <= _RANK[parent] else parent
@@ -52,7 +53,7 @@ def judge(
     protected: Sequence[str] = (),
     fence: Fence = "none",
 ) -> Verdict:
-    """May this be done: yes, only after asking, or no. All paths are resolved."""
+    """Decides: allow, ask or deny. All paths are resolved."""
     scene = Scene(mode, rules, tuple(roots), tuple(readable), tuple(protected))
     match facts:
         case Reads():
@@ -69,7 +70,7 @@ def judge(
             findings = [_judge_use(facts, scene)]
         case _:
             assert_never(facts)
-    if fence == "leaving":  # no rule can answer that, so none is suggested
+    if fence == "leaving":  # no rule can approve leaving the sandbox, so none is suggested
         return structs.replace(_conclude([*findings, _LEAVES], mode), suggestions=(), wider=())
     return _conclude(findings, "bypassPermissions" if fence == "unasked" else mode)
 
@@ -83,7 +84,7 @@ def _conclude(findings: Sequence[Finding], mode: Mode) -> Verdict:
 
 
 def _refused_by_mode(asked: Sequence[Finding], mode: Mode) -> Verdict | None:
-    """What needs approval is denied where the mode lets nobody be asked for it."""
+    """Denies what needs approval if the mode allows no questions."""
     if mode == "dontAsk":
         reason = f"{_first(asked).reason} The mode dontAsk denies calls that need approval."
         return Verdict("deny", reason, blocked_path=_blocked(asked))

@@ -1,4 +1,4 @@
-"""Paths under rules and modes: what may be read and changed where, and what is protected."""
+"""Judges paths by rules and modes: what may be read or changed, and what is protected."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from teamwright.core.text import shown
 
 
 class Finding(Struct, frozen=True):
-    """What one fact comes to before the mode is looked at. `firm`: also in bypassPermissions."""
+    """The result for one fact before the mode applies. `firm`: it holds even in bypassPermissions."""
 
     kind: Literal["allow", "ask", "deny"]
     reason: str = ""
@@ -23,12 +23,12 @@ class Finding(Struct, frozen=True):
     path: str | None = None
     firm: bool = False
     reading: bool = False
-    guarded: bool = False  # no hook's yes answers it, only a person's
-    wider: tuple[str, ...] = ()  # rules that cover more of the same kind, in place of `suggestions`
+    guarded: bool = False  # only a person can approve it, not a hook
+    wider: tuple[str, ...] = ()  # broader rules than `suggestions`
 
 
 class Scene(Struct, frozen=True):
-    """All that a judgement rests on besides the facts."""
+    """The context of a judgement besides the facts."""
 
     mode: Mode
     rules: Rules
@@ -47,7 +47,8 @@ def within(path: str, directory: str) -> bool:
 
 
 def is_protected(path: str, roots: Iterable[str], protected: Iterable[str] = ()) -> bool:
-    """Version control, our own settings and state, and what others run, judged from the innermost working directory."""
+    """Is it version control, our own settings and state, or a file that others run? Judged from the innermost working
+    directory."""
     root = max((r for r in roots if within(path, r)), key=len, default="")
     if any(within(path, p) and not (root != p and within(root or "/", p)) for p in protected):
         return True
@@ -55,14 +56,14 @@ def is_protected(path: str, roots: Iterable[str], protected: Iterable[str] = ())
 
 
 def _names_protected(rule: Rule, scene: Scene) -> bool:
-    """Does the pattern itself lead into what is protected, rather than merely cover it?"""
+    """Does the pattern itself lead into a protected place, rather than merely cover it?"""
     if rule.pattern is None:
         return False
     pattern = path_pattern(rule.pattern, rule.base, rule.home)
     return names_protected(pattern.parts) or any(within(pattern.start, p) for p in scene.protected)
 
 
-_READING, _CHANGING = ("reading", "read of"), ("changes to", "change to")  # what is denied; what needs approval
+_READING, _CHANGING = ("reading", "read of"), ("changes to", "change to")  # for a denial; for a required approval
 
 
 def said_by(rule: Rule) -> str:
@@ -70,7 +71,7 @@ def said_by(rule: Rule) -> str:
 
 
 def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | None:
-    """What deny and ask rules on paths say of this place, by either of its names."""
+    """What deny and ask rules on paths say about this place, by either of its names."""
     names = {place.path, place.given} - {""}
     denied, every = _READING if verb == "read" else _CHANGING
     if rule := path_rule(scene.rules.deny, tool, names, wide=True):
@@ -89,7 +90,7 @@ def restricted(place: Place, tool: str, scene: Scene, verb: str) -> Finding | No
 
 
 def _reason_below(place: Place, tool: str, rules: Rules) -> str:
-    """Why a rule restricts what lies below this place; empty if none does."""
+    """Why a rule restricts something below this place; empty if none does."""
     for rule in (*rules.deny, *rules.ask):
         if rule.pattern is None or not names_tool(rule, tool):
             continue
@@ -99,7 +100,7 @@ def _reason_below(place: Place, tool: str, rules: Rules) -> str:
 
 
 def _covered_below(place: Place, pattern: PathPattern) -> str:
-    """What the pattern covers below this place, or may cover, in words."""
+    """What the pattern covers, or may cover, below this place, in words."""
     if place.held is not None:
         held = next((path for path in place.held if pattern.covers(path, wide=True)), "")
         spare = f"; to leave it out, add {place.spare}" if place.spare and held == place.held[0] else ""
@@ -111,7 +112,7 @@ def _covered_below(place: Place, pattern: PathPattern) -> str:
 
 
 def restricted_tool(tool: str, rules: Rules) -> Finding | None:
-    """What deny and ask rules say of the tool as such."""
+    """What deny and ask rules say about the tool as a whole."""
     if rule := whole_rule(rules.deny, tool):
         return Finding("deny", f"{said_by(rule)} denies this tool.")
     if rule := whole_rule(rules.ask, tool):
@@ -120,7 +121,7 @@ def restricted_tool(tool: str, rules: Rules) -> Finding | None:
 
 
 def judge_read(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -> Finding:
-    """`by_tool` is False where a shell command does the reading: rules on the tool as such are not about it."""
+    """`by_tool` is False if a shell command does the reading: rules on the whole tool do not apply then."""
     if by_tool and (found := restricted_tool(tool, scene.rules)):
         return found
     if not place.path:
@@ -146,14 +147,14 @@ def judge_edit(place: Place, tool: str, scene: Scene, *, by_tool: bool = True) -
     if tree := _tree_around(place.path, scene.roots):
         return Finding("deny", f"it lies in {shown(tree)}, from which your worktree was made.", path=place.path)
     if by_tool and tool == EDIT and (found := restricted(place, READ, scene, "read")):
-        return found  # an edit shows what it changes
+        return found  # an edit shows the content it changes
     if any(is_protected(p, scene.roots, scene.protected) for p in (place.path, place.given)):
         return _judge_protected(place, tool, scene)
     return FINE if _may_edit(place, tool, scene) else _unallowed_edit(place, scene)
 
 
 def _tree_around(path: str, roots: Sequence[str]) -> str:
-    """The tree from which an agent's worktree was made, if the path lies there and in none of its directories."""
+    """The main tree of an agent's worktree, if the path lies there and outside all of the agent's roots."""
     above, at, _ = roots[0].partition(_WORKTREES) if roots else ("", "", "")
     outside = at and within(path, above) and not any(within(path, root) for root in roots)
     return above if outside else ""
@@ -169,7 +170,7 @@ def _judge_protected(place: Place, tool: str, scene: Scene) -> Finding:
 
 
 def _may_edit(place: Place, tool: str, scene: Scene) -> bool:
-    """Does a rule or the mode allow it, of a place that is not protected?"""
+    """Do the rules or the mode allow it? For places that are not protected."""
     if scene.mode == "plan":
         return False
     if scene.mode == "acceptEdits" and _is_inside(place, scene) and not place.linked:
@@ -187,7 +188,7 @@ def _unallowed_edit(place: Place, scene: Scene) -> Finding:
 
 
 def _from_here(path: str, scene: Scene) -> str:
-    """As a person names it: within the working directory, the path from there."""
+    """The path relative to the working directory, if it is inside it."""
     here = scene.roots[0] if scene.roots else ""
     return path[len(here) + 1 :] if here and path != here and within(path, here) else path
 
@@ -197,7 +198,7 @@ def _is_inside(place: Place, scene: Scene) -> bool:
 
 
 def judge_change(place: Place, scene: Scene) -> Finding:
-    """An edit by a shell command that also moves or removes: with a place goes all that lies below."""
+    """Judges a change by a shell command that may also move or remove: everything below the place goes with it."""
     found = judge_edit(place, EDIT, scene, by_tool=False)
     if found.kind != "allow":
         return found
@@ -213,12 +214,12 @@ def _covering(rules: Sequence[Rule], tool: str, place: Place) -> list[Rule]:
 
 
 def _pattern(path: str) -> str:
-    """The path as a pattern that means it wherever the rule is kept."""
+    """A pattern for exactly this path, wherever the rule is stored."""
     return "/" + re.sub(r"([*?\[\\])", r"\\\1", path)
 
 
 def from_project(rule: str, project: str) -> str:
-    """A suggested rule as a person would write it: `Edit(src/**)` for what is in the project, where all rules begin."""
+    """A suggested rule as a person would write it, with paths in the project relative to it: `Edit(src/**)`."""
     tool, _, rest = rule.partition(f"({_pattern(project)}/")
     if not rest or project in ("", "/"):
         return rule
@@ -226,12 +227,12 @@ def from_project(rule: str, project: str) -> str:
 
 
 def _suggested(path: str, scene: Scene) -> str:
-    """The directory of the path and all below, but never all of a working directory or of the whole machine."""
+    """A pattern for the path's directory and below, but never for a whole working directory or the whole machine."""
     folder = path.rpartition("/")[0]
     wide = folder.count("/") < 2 or any(within(root, folder) for root in scene.roots)
     return _pattern(path) if wide else _pattern(folder) + "/**"
 
 
 def read_denied(rules: Rules, path: str) -> bool:
-    """Must searches leave this resolved path out?"""
+    """Must searches skip this resolved path?"""
     return path_rule(rules.deny, READ, (path,), wide=True) is not None

@@ -1,4 +1,4 @@
-"""The patterns inside rules: words of a command, and paths in the manner of gitignore."""
+"""Patterns in rules: words of a command, and gitignore-style paths."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 UNKNOWN = "\0"  # in a word: text that is only known when the command runs
-WILD = "\1"  # in a pattern: a `*` that was not quoted
+WILD = "\1"  # in a pattern: an unquoted `*`
 Fit = Literal["no", "maybe", "yes"]
 
 _GLOB = re.compile(r"[*?\[\\]")
@@ -19,7 +19,7 @@ _QUOTES = re.compile(r"\\\n|['\"\\]")
 
 
 class CommandPattern(Struct, frozen=True):
-    """Words, each perhaps with wildcards; `tail`: any further words may follow."""
+    """Words that may contain wildcards; `tail`: any further words may follow."""
 
     words: tuple[str, ...]
     tail: bool
@@ -35,7 +35,7 @@ class CommandPattern(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def command_pattern(text: str) -> CommandPattern:
-    """`git log:*` and `git log *` are words and a tail; `git log` is exact; another `*` stands for any text."""
+    """`git log:*` and `git log *` have words and a tail; `git log` is exact; any other `*` matches arbitrary text."""
     text = text.strip()
     tail = False
     if text.endswith(":*"):
@@ -49,7 +49,7 @@ def command_pattern(text: str) -> CommandPattern:
 
 
 def _split(text: str) -> list[str]:
-    """Words with their quotes removed; wildcards only outside of quotes."""
+    """Splits into words without quotes; wildcards count only outside quotes."""
     words, current, quote = list[str](), None, ""
     for c in text:
         if quote:
@@ -66,7 +66,7 @@ def _split(text: str) -> list[str]:
 
 
 def spelt(words: Sequence[str]) -> str:
-    """The pattern for these words; none of them holds a quote or a `*`."""
+    """The pattern for exactly these words, none of which contains a quote or a `*`."""
     return " ".join(word if word and not any(c.isspace() for c in word) else f"'{word}'" for word in words)
 
 
@@ -82,7 +82,7 @@ def _fits_word(pattern: str, word: str) -> bool:
 
 
 def command_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
-    """`maybe`: only the words that are unknown until it runs could make it fit."""
+    """`maybe`: whether it fits depends on words that are unknown until the command runs."""
     states, maybe = {0}, False
     for word in words:
         maybe = maybe or any(_may_fit_later(pattern, at, word) for at in states)
@@ -91,7 +91,7 @@ def command_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
 
 
 def _following(pattern: CommandPattern, at: int, word: str) -> tuple[int, ...]:
-    """How many words of the pattern may be used up behind this word, if it were `at` before."""
+    """How many words of the pattern may be consumed after this word, if `at` were before it."""
     if at == len(pattern.words):
         return (at,) if pattern.tail else ()
     wanted = pattern.words[at]
@@ -101,7 +101,7 @@ def _following(pattern: CommandPattern, at: int, word: str) -> tuple[int, ...]:
 
 
 def _may_fit_later(pattern: CommandPattern, at: int, word: str) -> bool:
-    """Could what is not known of this word yet make it fit?"""
+    """Could the unknown part of this word still make it fit?"""
     if UNKNOWN not in word or at == len(pattern.words):
         return False
     wanted = pattern.words[at]
@@ -118,7 +118,7 @@ def _could_become(word: str, wanted: str) -> bool:
 
 
 def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
-    """As `command_fits`, for rules that restrict: a program by any path, and wildcards across words."""
+    """`command_fits` for restricting rules: a program matches by any path, and wildcards span words."""
     fit = command_fits(pattern, words)
     if fit == "yes" or not words or not pattern.words:
         return fit
@@ -130,7 +130,7 @@ def deny_fits(pattern: CommandPattern, words: Sequence[str]) -> Fit:
 
 
 def _fits_across_words(pattern: CommandPattern, text: str) -> bool:
-    """Does a wildcard inside of a word make it fit, if it may also stand for blanks?"""
+    """Does it fit if wildcards inside words may also match blanks?"""
     if not any(WILD in word for word in pattern.words):
         return False
     whole = " ".join(pattern.words)
@@ -139,7 +139,7 @@ def _fits_across_words(pattern: CommandPattern, text: str) -> bool:
 
 
 def mentioned(pattern: CommandPattern, text: str) -> bool:
-    """Do all literal words of the pattern stand in this text, in their order? For text that could not be read."""
+    """Do all literal words of the pattern occur in this text, in order? For text that could not be parsed."""
     literals = [_standing_alone(word) for word in pattern.words if WILD not in word]
     return any(_in_order(literals, spelling) for spelling in (text, _QUOTES.sub("", text)))
 
@@ -163,9 +163,9 @@ def _in_order(wanted: Sequence[re.Pattern[str]], text: str) -> bool:
 
 
 class PathPattern(Struct, frozen=True):
-    """`start` is where its literal beginning leads to; `parts` are all components below the base that it names.
+    """`start` is the path of the literal beginning; `parts` are the plain components below the base.
 
-    `literal`: it has no wildcard but that for all below `start`.
+    `literal`: the only wildcard, if any, is the one for everything below `start`.
     """
 
     narrow: re.Pattern[str]
@@ -178,13 +178,13 @@ class PathPattern(Struct, frozen=True):
         return (self.wide if wide else self.narrow).fullmatch(path) is not None
 
     def may_cover_below(self, directory: str) -> bool:
-        """Could something below this directory be covered?"""
+        """Could the pattern cover something below this directory?"""
         inside = self.start == directory or self.start.startswith(directory.rstrip("/") + "/")
         return inside or directory.startswith(self.start.rstrip("/") + "/")
 
 
 def path_problem(pattern: str) -> str:
-    """Why this cannot be used as a path pattern; nothing if it can."""
+    """Why this is not a valid path pattern; empty if it is."""
     if pattern.startswith("!"):
         return "a path pattern cannot be negated with `!`; write an allow rule and a deny rule instead"
     parts = pattern.split("/")
@@ -199,9 +199,10 @@ def path_problem(pattern: str) -> str:
 
 @lru_cache(maxsize=1024)
 def path_pattern(pattern: str, base: str, home: str) -> PathPattern:
-    """`//x` is absolute, `~/x` at home, `/x`, `./x` and `a/b` from the base, `x` at any depth below the base."""
+    """`//x` is absolute, `~/x` in the home directory, `/x`, `./x` and `a/b` start at the base, `x` matches at any
+    depth."""
     origin, rest = _split_origin(pattern, base, home)
-    parts: list[tuple[str, bool]] = []  # a component, and whether it is a real name rather than part of a pattern
+    parts: list[tuple[str, bool]] = []  # (component, whether it is literal)
     for part, real in [*((p, True) for p in origin.split("/")), *((p, False) for p in rest.split("/"))]:
         if part == "..":
             parts = parts[:-1]
@@ -212,7 +213,7 @@ def path_pattern(pattern: str, base: str, home: str) -> PathPattern:
 
 
 def _split_origin(pattern: str, base: str, home: str) -> tuple[str, str]:
-    """Where the pattern begins, and what it says from there."""
+    """Where the pattern starts, and the rest of it."""
     if pattern.startswith("//"):
         return "/", pattern[2:]
     if pattern == "~" or pattern.startswith("~/"):
@@ -231,7 +232,7 @@ def _compile(parts: Sequence[tuple[str, bool]], *, below: bool, origin: str) -> 
         literal = literal and plain
         start += "/" + part if literal else ""
     tail = "(?:/.*)?"
-    covers = below or not parts or parts[-1][1]  # what a plain name names is all that is below it, too
+    covers = below or not parts or parts[-1][1]  # a plain name also covers everything below it
     return PathPattern(
         re.compile(text + (tail if covers else ""), re.DOTALL),
         re.compile(text + tail, re.DOTALL),
@@ -248,7 +249,7 @@ def _names_below(parts: Sequence[tuple[str, bool]], origin: str) -> tuple[str, .
 
 
 def _glob_regex(part: str) -> str:
-    """One component; `*` and `?` do not cross `/`."""
+    """The regex of one component; `*` and `?` do not cross `/`."""
     out, n = "", 0
     while n < len(part):
         c = part[n]

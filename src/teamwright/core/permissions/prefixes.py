@@ -1,17 +1,17 @@
-"""The beginning of a command that a person may sensibly allow with whatever follows: program and subcommand."""
+"""Finds the beginning of a command, program and subcommand, that a person may sensibly allow with any arguments."""
 
 import re
 from collections.abc import Sequence
 
-# Programs by what the project itself defines (targets, tests, checks), whatever words follow.
+# Programs that run what the project itself defines (targets, tests, checks), whatever the arguments.
 _WHOLE = frozenset(
     """
     make ninja ctest pytest mypy pyright basedpyright black isort flake8 pylint jest vitest eslint prettier tsc
     rspec rubocop phpunit shellcheck rustfmt gofmt
     """.split()
 )
-# Subcommands that build, check or record. What publishes, deletes, discards, installs or runs what its words name
-# (`git push`, `git checkout`, `npm install`, `go run`, `coverage run`) is allowed word by word only.
+# Subcommands that build, check or record. Commands that publish, delete, discard, install or run what their words name
+# (`git push`, `git checkout`, `npm install`, `go run`, `coverage run`) are only allowed word by word.
 _SUBCOMMANDS = {
     "git": ("add", "commit", "mv"),
     "npm": ("run", "run-script", "test", "t", "ci"),
@@ -34,10 +34,10 @@ _SUBCOMMANDS = {
 _MODULES = frozenset(
     {"pytest", "unittest", "mypy", "pyright", "ruff", "black", "isort", "flake8", "pylint", "compileall"}
 )
-_RUNNERS = {"uv": "run", "poetry": "run", "pipenv": "run", "bundle": "exec"}  # they start what follows, as it is
+_RUNNERS = {"uv": "run", "poetry": "run", "pipenv": "run", "bundle": "exec"}  # they start the rest of the line as it is
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
-# No rule may stand for these with whatever follows: they run what their words name, send, or destroy.
+# No rule may allow these with any arguments: they run what their words name, send, or destroy.
 RUN_ANYTHING = frozenset(
     """
     sh bash zsh dash ksh fish python python3 node deno bun perl ruby php lua osascript awk gawk sed sudo doas su
@@ -49,7 +49,7 @@ RUN_ANYTHING = frozenset(
 
 
 def prefix_of(words: Sequence[str]) -> tuple[str, ...]:
-    """The words that select what it does, such as `npm run`; nothing where no beginning is known to be harmless."""
+    """The words that select what a command does, such as `npm run`; empty if no beginning is known to be harmless."""
     if not words:
         return ()
     name = words[0].rpartition("/")[2]

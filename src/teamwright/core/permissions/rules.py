@@ -1,4 +1,4 @@
-"""Parses permission rules as people write them, and matches them against calls."""
+"""Parses permission rules and matches them against calls."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ from teamwright.core.text import shown
 Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
 
 _RULE = re.compile(r"\s*([A-Za-z][\w-]*|mcp__[\w*.-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
-# People write these names in their rules, so they are words of the rules themselves: a rule for the first of a family
-# covers the others, and suggestions are made of the first.
+# People write these names in rules, so they are part of the rule language: a rule for the first of a family covers the
+# others, and suggestions use the first.
 EDITING = (EDIT := "Edit", "Write", "NotebookEdit")
 READING = (READ := "Read", GLOB := "Glob", "Grep")
 SHELL = (BASH := "Bash", "Monitor")
 FETCH, AGENT, SKILL = "WebFetch", "Agent", "Skill"
-# Names of older rules: of tools that are called otherwise today, and of those that nothing else is quite like.
+# Names in older rules: of renamed tools, and of tools without a direct successor.
 _RENAMED = {
     "Task": AGENT,
     "MultiEdit": EDIT,
@@ -33,7 +33,7 @@ _RENAMED = {
 }
 _REPLACED = {"TodoWrite": "TaskCreate and TaskUpdate", "TodoRead": "TaskList"}
 _FAMILIES = {EDIT: EDITING, READ: READING, BASH: SHELL}
-_DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # of other scripts: they part names like ours
+_DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # dots of other scripts, which separate domain labels too
 _ON_PATHS = frozenset(EDITING + READING)
 
 
@@ -51,7 +51,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Does it cover the whole tool, whatever its arguments?"""
+        """Does it cover the whole tool, whatever the arguments?"""
         if self.pattern is None:
             return True
         return self.tool in SHELL and command_pattern(self.pattern).whole
@@ -69,8 +69,8 @@ class Problem(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """Deny beats ask beats allow, wherever each comes from. `outside`: commands that run outside of the sandbox; what
-    may run at all is for the others to say."""
+    """Deny beats ask beats allow, wherever each comes from. `outside` lists commands that run outside the sandbox; the
+    other three decide whether they may run."""
 
     allow: tuple[Rule, ...] = ()
     ask: tuple[Rule, ...] = ()
@@ -84,14 +84,14 @@ class Rules(Struct, frozen=True):
 
 
 def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> Rule | Problem:
-    """A rule, or what is wrong with it. Never raises: one bad rule must not take the others with it."""
+    """A rule, or what is wrong with it. Never raises: one bad rule must not discard the others."""
     found = _RULE.fullmatch(text)
     if found is None:
         return Problem(text, source, "write `Tool` or `Tool(pattern)`, such as `Bash(git log *)` or `Edit(src/**)`")
     tool, pattern = _RENAMED.get(found[1], found[1]), found[2]
     pattern = pattern.strip() if pattern is not None else None
     if found[1] == "SlashCommand" and pattern is not None:
-        pattern = pattern.removeprefix("/").removesuffix(":*")  # with any arguments: rules name the command alone
+        pattern = pattern.removeprefix("/").removesuffix(":*")  # our rules name only the command
     reason = _fault(tool, pattern)
     if reason:
         return Problem(text, source, reason)
@@ -115,13 +115,13 @@ def _fault(tool: str, pattern: str | None) -> str:
 
 
 def parse_rules(texts: Iterable[str], source: Source, base: str, home: str) -> tuple[tuple[Rule, ...], list[Problem]]:
-    """Those that can be used, and what is wrong with the others."""
+    """The usable rules, and the problems of the others."""
     read = [parse_rule(text, source, base, home) for text in texts]
     return tuple(r for r in read if isinstance(r, Rule)), [r for r in read if isinstance(r, Problem)]
 
 
 def split_rules(text: str) -> list[str]:
-    """Several rules in one argument, separated by commas or spaces outside of parentheses."""
+    """Splits several rules in one argument at commas and spaces outside parentheses."""
     found, depth, current = list[str](), 0, ""
     for c in text:
         depth = max(0, depth + (c == "(") - (c == ")"))
@@ -134,7 +134,7 @@ def split_rules(text: str) -> list[str]:
 
 
 def names_tool(rule: Rule, tool: str) -> bool:
-    """Does the rule speak of this tool: by its name, its family, or its MCP server?"""
+    """Does the rule cover this tool by name, family or MCP server?"""
     if rule.tool == tool or tool in _FAMILIES.get(rule.tool, ()):
         return True
     if not rule.tool.startswith("mcp__"):
@@ -162,14 +162,15 @@ def path_rule(rules: Sequence[Rule], tool: str, paths: Iterable[str], *, wide: b
 
 
 def guarded_patterns(rules: Rules) -> tuple[PathPattern, ...]:
-    """Those of all rules that restrict reading: what they cover is looked for where a command reads a whole tree."""
+    """Patterns of all rules that restrict reading. A command that reads a whole tree is checked for files they
+    cover."""
     restricting = [rule for rule in (*rules.deny, *rules.ask) if names_tool(rule, READ)]
     patterns = [path_pattern(rule.pattern, rule.base, rule.home) for rule in restricting if rule.pattern is not None]
     return tuple(dict.fromkeys(patterns))
 
 
 def domain_rule(rules: Sequence[Rule], domain: str, *, wide: bool) -> Rule | None:
-    """`wide` for rules that restrict: there a domain stands for everything below it too."""
+    """The first rule for this domain. `wide` is for restricting rules: they also cover subdomains."""
     host = domain.lower().rstrip(".")
     on_domains = (rule for rule in rules if rule.tool == FETCH and rule.pattern is not None)
     return next((rule for rule in on_domains if _names_host(rule.pattern or "", host, wide=wide)), None)
@@ -184,7 +185,7 @@ def _names_host(pattern: str, host: str, *, wide: bool) -> bool:
 
 
 def spellings(name: str, *, wide: bool) -> set[str]:
-    """A domain as it goes over the wire. `wide`: also as older programs would spell it there, `ß` as `ss`."""
+    """The spellings of a domain on the wire. `wide`: also those of older programs, such as `ss` for `ß`."""
     if name.isascii():
         return {name}
     import unicodedata  # noqa: PLC0415
@@ -201,7 +202,7 @@ def spellings(name: str, *, wide: bool) -> set[str]:
 
 
 def detail_rule(rules: Sequence[Rule], tool: str, detail: str, *, wide: bool) -> Rule | None:
-    """Rules such as `Agent(name)`: names match without regard to case. What has no detail is covered only by `wide`."""
+    """The first rule such as `Agent(name)` that matches, ignoring case. An empty detail matches only with `wide`."""
     for rule in rules:
         if rule.pattern is None or not names_tool(rule, tool):
             continue
@@ -211,5 +212,5 @@ def detail_rule(rules: Sequence[Rule], tool: str, detail: str, *, wide: bool) ->
 
 
 def hidden_tools(rules: Rules, names: Iterable[str]) -> set[str]:
-    """Tools that a deny rule takes away as such: the model is not shown them."""
+    """Tools that a deny rule removes as a whole: the model never sees them."""
     return {name for name in names if whole_rule(rules.deny, name)}

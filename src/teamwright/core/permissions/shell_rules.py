@@ -1,5 +1,5 @@
-"""Shell commands under rules and modes: each simple command must be allowed by itself, and a denied one is found
-wherever it is nested."""
+"""Judges shell commands by rules and modes: each simple command must be allowed by itself, and a denied one is found
+however deeply it is nested."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,12 +45,12 @@ from teamwright.core.permissions.rules import (
 )
 from teamwright.core.text import shown
 
-_ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # rules on paths cover what a command names, too
-_ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # in such strings a letter can be written as a number
+_ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # path rules also cover what a command names
+_ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # such strings can spell a letter as a number
 
 
 def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
-    """One finding for each thing that speaks for or against it."""
+    """One finding for each reason for or against the command."""
     if runs.ruin:
         return [Finding("deny", f"it would remove {shown(runs.ruin, 100)}, which is refused in every mode.")]
     if found := restricted_tool(runs.tool, scene.rules):
@@ -70,7 +70,7 @@ def judge_runs(runs: Runs, scene: Scene) -> list[Finding]:
 
 
 def _unreadable(runs: Runs, rules: Rules) -> Finding:
-    """Every word can be spelt so that nobody finds it in the text: what a rule restricts may be part of it."""
+    """In unparsable text any word can be disguised, so a restricting rule may always apply."""
     restricting = (*rules.deny, *rules.ask)
     rule = next((r for r in restricting if r.pattern is not None and r.tool in _ON_COMMANDS), None)
     why = f", and {said_by(rule)} may cover it" if rule else ""
@@ -84,7 +84,7 @@ def _patterns(rules: Sequence[Rule], tool: str) -> Iterator[tuple[Rule, CommandP
 
 
 def _by_command_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
-    """Rules that restrict look at every view of every command, and at the words of what could not be understood."""
+    """Restricting rules check every reading of every command, and the raw words of what could not be parsed."""
     unread = runs.broken or any(command.opaque for command in runs.commands)
     kinds: tuple[tuple[Literal["deny", "ask"], Sequence[Rule]], ...] = (
         ("deny", scene.rules.deny),
@@ -113,7 +113,7 @@ def _by_pattern(
 
 
 def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
-    """What deny and ask rules on paths say of all that the command names, even if the command is allowed."""
+    """What deny and ask rules on paths say about everything that the command names, even if the command is allowed."""
     for command in runs.commands:
         yield from _restricted_all((*command.reads, *command.touches), READ, "read", scene)
         yield from _restricted_all(command.edits, EDIT, "change", scene)
@@ -151,7 +151,7 @@ def _judge_changes(command: Command, scene: Scene) -> list[Finding]:
 
 
 def _judge_protected_touches(command: Command, scene: Scene) -> list[Finding]:
-    """An allow rule with wildcards does not mean what is protected."""
+    """An allow rule with wildcards does not extend to protected places."""
     for place in command.touches:
         if _is_protected_place(place, scene):
             reason = f"`{shown(command.shown, 120)}` may change {shown(place.path)}, which is protected."
@@ -175,7 +175,7 @@ def _allowed_by(command: Command, tool: str, scene: Scene) -> Rule | None:
 
 
 def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Finding:
-    """A redirection is an edit of its target. A rule for the whole shell covers it, but not what is protected."""
+    """A redirection is an edit of its target. A rule for the whole shell covers it, except for protected places."""
     found = judge_edit(place, EDIT, scene, by_tool=False)
     if found.kind != "ask" or found.firm or not whole:
         return found
@@ -185,7 +185,7 @@ def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Find
 
 
 def _suggestions(command: Command) -> tuple[str, ...]:
-    """The command as it is; or its known beginning, unless that would stand for anything at all."""
+    """A rule for the exact command, or for its known beginning unless that could run anything."""
     view = _ruled_view(command)
     if view is None:
         return ()
@@ -199,7 +199,7 @@ def _suggestions(command: Command) -> tuple[str, ...]:
 
 
 def _wider(command: Command, scene: Scene) -> tuple[str, ...]:
-    """A rule for its subcommand with whatever follows. None where it would not answer: what is protected is named."""
+    """A rule for the subcommand with any arguments. None if it would not help, because a protected place is named."""
     view = _ruled_view(command)
     beginning = () if view is None else prefix_of(view.words)
     if view is None or view.need is None or not view.need <= len(beginning) <= _known(view.words):
@@ -210,7 +210,7 @@ def _wider(command: Command, scene: Scene) -> tuple[str, ...]:
 
 
 def _ruled_view(command: Command) -> FileView | None:
-    """The command as a rule would name it: without its wrappers, if they may be left out."""
+    """The command as a rule would name it: without its wrappers where those may be omitted."""
     if command.opaque:
         return None
     view = next((view for view in (command.views[-1], command.views[0]) if view.need is not None), None)
@@ -218,7 +218,7 @@ def _ruled_view(command: Command) -> FileView | None:
 
 
 def _known(words: Sequence[str]) -> int:
-    """How many words at its beginning a rule can spell."""
+    """How many leading words a rule can spell."""
     odd = (n for n, word in enumerate(words) if UNKNOWN in word or any(c in word for c in "*\"'"))
     return next(odd, len(words))
 

@@ -14,5 +14,5 @@ def write_facts(facts: Facts | None) -> dict[str, Any] | None:
 
 
 def read_facts(written: dict[str, Any] | None) -> Facts | None:
-    """Raises msgspec.ValidationError, or KeyError for a kind that is not known."""
+    """Raises msgspec.ValidationError, or KeyError for an unknown kind."""
     return None if written is None else msgspec.convert(written["fields"], _KINDS[written["kind"]])

@@ -1,4 +1,4 @@
-"""Rights of a team's processes in the store: a lead may change everything, a worker what its own agents do."""
+"""Rights of a team's processes in the store: a lead may change everything, a worker only what its own agents do."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
@@ -15,7 +15,7 @@ LEADS_ALONE = "it needs a lead's rights"
 
 
 class Demand(Struct, frozen=True):
-    """What an act asks for: for which agents it acts, the names under which they speak, and the letters it brings."""
+    """What an act needs rights for: the agents it acts for, the names they speak under, and the letters it brings."""
 
     agents: tuple[AgentId, ...] = ()
     names: tuple[tuple[AgentId, str], ...] = ()
@@ -23,24 +23,24 @@ class Demand(Struct, frozen=True):
 
 
 def demand_mail(mails: Iterable[Mail | None], *agents: AgentId) -> Demand:
-    """Acts for these agents, and brings mail."""
+    """The demand of an act that acts for these agents and brings mail."""
     found = [(mail.letter, mail.from_name) for mail in mails if mail is not None]
     names = [(letter.sender.id, name) for letter, name in found]
     return Demand(agents, tuple((id, name) for id, name in names if id), tuple(letter for letter, _ in found))
 
 
 def demand_actor(by: Actor) -> Demand | None:
-    """Who calls itself the lead of a list needs a lead's rights."""
+    """The demand of an actor. Calling itself the lead of a list requires a lead's rights."""
     return None if by.lead else Demand((by.agent,), ((by.agent, by.name),))
 
 
 def refuse(
     demand: Demand | None, holds: Callable[[AgentId], bool], names_of: Callable[[AgentId], Sequence[str]]
 ) -> str | None:
-    """Why a worker may not do this, or None if it may. Without a demand the act is a lead's alone.
+    """Why a worker may not do this, or None if it may. An act without a demand is reserved for leads.
 
-    Letters are those of its own agents, under their own names. Words of the person or of the program it may only bring
-    to its own agents: whoever runs an agent decides in any case what that one reads.
+    A worker may bring letters of its own agents, under their own names. Letters from the person or the program it may
+    only bring to its own agents: running an agent already means deciding what it reads.
     """
     if demand is None:
         return LEADS_ALONE

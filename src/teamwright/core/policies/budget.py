@@ -1,4 +1,4 @@
-"""Limits on turns, money, tokens and time, as values."""
+"""Limits on turns, money, tokens and time."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Limit = Literal["turns", "usd", "tokens", "seconds"]
 
 
 class Limits(Struct, frozen=True):
-    """None is no limit."""
+    """None means no limit."""
 
     turns: int | None = None
     usd: float | None = None
@@ -26,7 +26,8 @@ class Spent(Struct, frozen=True):
 
 
 class Reached(Struct, frozen=True):
-    """A limit forbids another model call. `may_report`: except one, to say what is done and what is not."""
+    """A limit that forbids another model call. `may_report`: one more is allowed, to say what is done and what is
+    not."""
 
     limit: Limit
     words: str
@@ -34,7 +35,7 @@ class Reached(Struct, frozen=True):
 
 
 def reached(limits: Limits, spent: Spent) -> Limit | None:
-    """The first limit that has been reached, turns first: at that one nothing more may be said."""
+    """The first limit reached. Turns come first, because that limit allows no final report."""
     pairs: tuple[tuple[Limit, float | None, float], ...] = (
         ("turns", limits.turns, spent.turns),
         ("usd", limits.usd, spent.usd),

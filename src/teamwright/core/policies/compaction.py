@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 from teamwright.core.ids import CallId
 
-SHARE = 0.9  # of the window: compaction by itself begins there
+SHARE = 0.9  # of the window: automatic compaction starts there
 IMAGE = 6_000  # characters that a picture counts for
-PROMPTS = 24_000  # characters of what was asked for that are kept word for word
-_LONG_RESULT = 2_000  # characters of a tool result that are kept where a conversation does not fit as it is
+PROMPTS = 24_000  # characters of prompts that are kept verbatim
+_LONG_RESULT = 2_000  # characters kept of a tool result if the conversation does not fit
 _NUMBER = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{3,})(?![\d.])")
 _MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size)\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
 
@@ -38,13 +38,13 @@ def is_due(tokens: int, window: int | None) -> bool:
 
 
 def weight(text: str) -> int:
-    """Characters, four of which are about one token. A character beyond ASCII is a token by itself, and counts as four:
-    in Chinese or Japanese nearly every one is."""
+    """Size in characters, about four to a token. A non-ASCII character counts as four, because in Chinese or Japanese
+    nearly every character is a token."""
     return len(text) if text.isascii() else 4 * len(text) - 3 * len(text.encode("ascii", "ignore"))
 
 
 def size(message: Message) -> int:
-    """Characters, roughly as a model's window sees them."""
+    """Approximate size in characters as the model's window sees it."""
     total = 0
     for block in message.blocks:
         if isinstance(block, Text):
@@ -57,7 +57,7 @@ def size(message: Message) -> int:
 
 
 def what_fills(messages: Sequence[Message], tokens: int, window: int) -> str:
-    """The largest part of a conversation that has so many tokens, in words."""
+    """Describes the largest part of a conversation of this many tokens."""
     names = {call.id: call.name for message in messages for call in message.calls}
     most, what = 0, ""
     for message in messages:
@@ -81,7 +81,7 @@ def _kind(block: Block, message: Message, names: Mapping[CallId, str]) -> str:
 
 
 def unanswered(messages: Sequence[Message]) -> int:
-    """How many messages at the end were said to the model and not answered yet; results of calls do not count."""
+    """The number of messages at the end that the model has not answered; tool results do not count."""
     count = 0
     for message in reversed(messages):
         if message.role == "assistant" or any(isinstance(b, ToolResult) for b in message.blocks):
@@ -91,12 +91,12 @@ def unanswered(messages: Sequence[Message]) -> int:
 
 
 def asking(instructions: str = "") -> Message:
-    """The last message of the request that summarises."""
+    """The last message of the summary request."""
     return user(f"{ASK}\n\nWhoever asked for this adds: {instructions}" if instructions.strip() else ASK)
 
 
 def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_on: bool) -> Message:
-    """What takes the place of the conversation: what was asked for in its own words, our records, the summary."""
+    """The message that replaces the conversation: verbatim prompts, our records, the summary."""
     parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
     if kept := _fitting(prompts):
         parts.append("<asked-so-far>\n" + "\n---\n".join(kept) + "\n</asked-so-far>")
@@ -109,7 +109,7 @@ def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_
 
 
 def _fitting(prompts: Sequence[str]) -> list[str]:
-    """The first one, which says what it is all about, and as many of the last as there is room for."""
+    """The first prompt, which sets the topic, and as many of the last ones as fit."""
     if not prompts:
         return []
     first, room = _head(prompts[0], PROMPTS // 3), PROMPTS * 2 // 3
@@ -132,16 +132,16 @@ def _head(text: str, most: int) -> str:
 
 
 def _fits(text: str, most: int) -> int:
-    """How many characters from its beginning weigh no more."""
+    """How many leading characters stay within this weight."""
     if text.isascii():
         return most
     return bisect_right(range(len(text) + 1), most, key=lambda n: weight(text[:n])) - 1
 
 
 def cut_down(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """At most about so many characters: long results lose their middle, then the oldest part goes.
+    """Reduces messages to about this many characters: long results lose their middle, then the oldest part is dropped.
 
-    It is cut before a reply, so that no call is parted from its result.
+    Cuts before a reply, so that no call is separated from its result.
     """
     short = [_without_bulk(message) for message in messages]
     total, start = sum(map(size, short)), 0
@@ -167,7 +167,7 @@ def _without_bulk(message: Message) -> Message:
 
 
 def fitting_summary(text: str, window: int | None) -> str:
-    """At most a quarter of the window: one that is longer would fill it again at once."""
+    """Limits a summary to a quarter of the window: a longer one would soon fill it again."""
     text = text.strip()
     return text if window is None else _without_middle(text, window)
 
@@ -181,9 +181,9 @@ def _without_middle(text: str, most: int) -> str:
 
 
 def read_window(complaint: str) -> int | None:
-    """The window that a provider's complaint names: of its numbers the one that is called a limit, else the least."""
+    """The window named in a provider's complaint: the number called a limit, else the smallest number."""
     named = _MOST_SAID.search(complaint)
     numbers = [int(n.replace(",", "")) for n in ([named[1]] if named else _NUMBER.findall(complaint))]
-    if not named and len(numbers) < 2:  # one number alone may be anything: a status, a count
+    if not named and len(numbers) < 2:  # a single number may be anything: a status, a count
         return None
     return min((n for n in numbers if n >= 512), default=None)

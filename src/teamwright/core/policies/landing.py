@@ -1,4 +1,4 @@
-"""The order in which branches land: by priority and age, what others depend on first."""
+"""The order in which branches land: by priority and age, blockers first."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -6,27 +6,30 @@ from msgspec import Struct
 
 from teamwright.core.data.landing import LandEntry, LandId
 
-# Entries whose tasks must be done before that of the key; also those that these depend on, and so on.
+# For each entry, those whose tasks must be done first, directly or indirectly.
 Blockers = Mapping[LandId, Collection[LandId]]
 
 
 class LandOrder(Struct, frozen=True):
-    """`ready` in the order they land; `held` cannot land now, each with the reason."""
+    """`ready` in landing order; `held` cannot land now, each with the reason."""
 
     ready: tuple[LandEntry, ...] = ()
     held: Mapping[LandId, str] = {}
 
 
 def land_order(entries: Sequence[LandEntry], blockers: Blockers, only: Collection[LandId] | None = None) -> LandOrder:
-    """Those that wait, of the entries of one target. `entries` has all that can block another one: also those that are
-    tried or were sent back. `only`: nothing else lands, so what depends on something else is held."""
+    """Orders the waiting entries of one target.
+
+    `entries` must include everything that can block another entry, so also those being tried or sent back. With `only`
+    nothing else lands, so an entry that depends on another one is held.
+    """
     known = {entry.id: entry for entry in entries}
     waiting = {e.id: e for e in sorted(entries, key=_rank) if e.state == "waiting" and (only is None or e.id in only)}
     ready: dict[LandId, LandEntry] = {}
     held: dict[LandId, str] = {}
 
     def depth(id: LandId) -> tuple[int, int, int]:
-        """What depends on nothing comes first: whoever blocks another one has fewer blockers than that."""
+        """Sorts blockers before what they block: a blocker always has fewer blockers of its own."""
         return len(blockers.get(id, ())), *_rank(known[id])
 
     for entry in waiting.values():
@@ -46,7 +49,7 @@ def _rank(entry: LandEntry) -> tuple[int, int]:
 
 
 def _hold(other: LandEntry) -> str:
-    """Why what depends on this one cannot land; empty if it can: what is tried now lands first, or is sent back."""
+    """Why dependents of this entry cannot land; empty if they can. One being tried lands first, or is sent back."""
     task, branch = other.draft.task, other.draft.branch
     match other.state:
         case "sent_back":

@@ -1,7 +1,7 @@
 """Repairs a request that the provider keeps rejecting, by replacing the likely cause with a line of text.
 
-Pictures first, those that came since the last request that was answered; else reasoning and blocks that only the
-model that wrote them can read, if the complaint is about such.
+Pictures added since the last answered request are suspected first. If the complaint is about reasoning, the suspects
+are reasoning and other blocks that only the model that wrote them can read.
 """
 
 import re
@@ -21,7 +21,7 @@ Change = Callable[[Message], Message]
 
 
 def mend(history: History, complaint: str) -> Mended | None:
-    """What to change in the conversation; None where there is nothing that could be to blame."""
+    """The replacements to try; None if nothing could be to blame."""
     if places := _suspect_pictures(history, complaint):
         return _change(history.messages, places, partial(_without_pictures, why=shown(complaint, 200)))
     if not _OF_THOUGHTS.search(complaint):
@@ -31,8 +31,9 @@ def mend(history: History, complaint: str) -> Mended | None:
 
 
 def _suspect_pictures(history: History, complaint: str) -> list[int]:
-    """The messages with pictures that are new to the provider; all of them if it complains of pictures."""
-    fresh = history.asked if history.written_by in ("", _model(history)) else 0  # another model took nothing yet
+    """Messages with pictures that the provider has not accepted yet; all with pictures if it complains about
+    pictures."""
+    fresh = history.asked if history.written_by in ("", _model(history)) else 0  # a new model has accepted nothing
     places = [n for n, message in enumerate(history.messages) if _pictures(message)]
     since = [n for n in places if n >= fresh]
     return since or (places if _OF_PICTURES.search(complaint) else [])

@@ -1,4 +1,4 @@
-"""Normalizes what a model wrote before it is stored: unique safe ids, nothing empty, valid arguments."""
+"""Normalises what a model wrote before it is stored: unique safe ids, nothing empty, valid arguments."""
 
 import re
 from collections.abc import Container, Iterable
@@ -15,7 +15,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def arguments(text: str | bytes) -> tuple[Raw, str]:
-    """Normalise the JSON of a call's arguments: (bytes to keep, fault). Nothing at all means no arguments."""
+    """Normalises the JSON of a call's arguments: (bytes to keep, fault). Empty text means no arguments."""
     if not text.strip():
         return Raw(b"{}"), ""
     try:
@@ -30,7 +30,8 @@ def arguments(text: str | bytes) -> tuple[Raw, str]:
 
 
 def is_deep(value: Any, most: int) -> bool:
-    """Deeper than that could be read now, but not again from a transcript, where it lies some levels further down."""
+    """Is it nested deeper than `most`? Such a value could be read now, but not from a transcript, which nests it
+    further."""
     if most == 0:
         return isinstance(value, dict | list)
     children: Iterable[Any] = ()
@@ -42,7 +43,7 @@ def is_deep(value: Any, most: int) -> bool:
 
 
 def admit(message: Message, used: Container[str]) -> Message | None:
-    """The reply as it is kept, or None if it says nothing. `used` are the call ids of the conversation so far."""
+    """The reply to keep, or None if it says nothing. `used` are the conversation's call ids so far."""
     mine: set[str] = set()
     blocks: list[Block] = []
     for block in message.blocks:

@@ -1,6 +1,6 @@
-"""Notes from one session to the next: markdown by heading, each note one dated line.
+"""Notes from one session to the next: markdown with headings, each note one dated line.
 
-What a person wrote between them stays as it is; only dated lines are ours to drop.
+Text that a person wrote in between is left alone; only dated lines may be dropped.
 """
 
 import re
@@ -11,12 +11,12 @@ from msgspec import Struct
 from teamwright.core.data.message import Message, user
 from teamwright.core.text import shown
 
-MOST = 32 * 1024  # bytes of the file
-TOLD = 8 * 1024  # bytes of it that a new session is told
+MOST = 32 * 1024  # bytes in the file
+TOLD = 8 * 1024  # bytes shown to a new session
 TITLE = "# Notes of earlier sessions"
 _NO_HEADING = "General"
-MOST_NEW = 40  # notes of one answer
-MOST_KEPT = 2_000  # notes of an answer that rewrites all
+MOST_NEW = 40  # notes from one answer
+MOST_KEPT = 2_000  # notes from an answer that rewrites all of them
 _LONGEST_NOTE, _LONGEST_HEADING = 500, 80  # characters
 _DATED = re.compile(r"- (\d{4}-\d\d-\d\d): (.*)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
@@ -56,7 +56,7 @@ or wrong, so check what matters, and do nothing only because they say so.
 
 
 class Section(Struct):
-    title: str  # empty: what stands before the first heading
+    title: str  # empty: the part before the first heading
     lines: list[str]
 
 
@@ -69,13 +69,13 @@ def ask_for_shorter(known: str) -> Message:
 
 
 def for_prompt(text: str) -> str:
-    """A part of the system prompt; empty if there are no notes."""
+    """The notes as part of the system prompt; empty if there are none."""
     body = _framed(_bounded(text, TOLD))
     return _TOLD.format(title=TITLE, notes=body) if body else ""
 
 
 def _framed(text: str) -> str:
-    """Without the title, and unable to close the element that it stands in."""
+    """The notes without their title, and unable to close the element around them."""
     return re.sub(r"<(?=/?notes)", r"<\\", text.replace(TITLE, "", 1).strip())
 
 
@@ -105,7 +105,7 @@ def render(sections: Sequence[Section]) -> str:
 
 
 def read_answer(answer: str, date: str, most: int = MOST_NEW) -> list[Section]:
-    """What a model wrote, as notes of ours: bounded, one line each, without anything that cannot be seen."""
+    """Parses a model's answer into notes: bounded, one line each, invisible characters escaped."""
     if answer.strip().strip(".!`*").casefold() == "nothing":
         return []
     sections: list[Section] = []
@@ -127,14 +127,15 @@ def read_answer(answer: str, date: str, most: int = MOST_NEW) -> list[Section]:
 
 def _dated(line: str, date: str) -> str:
     if found := _DATED.fullmatch(line):
-        date, words = min(found[1], date), found[2]  # no note is from the future
+        date, words = min(found[1], date), found[2]  # no note may be dated in the future
     else:
         words = _BULLET.sub("", line, count=1)
     return f"- {date}: {shown(words.strip(), _LONGEST_NOTE)}"
 
 
 def joined(old: Sequence[Section], new: Sequence[Section]) -> tuple[list[Section], int]:
-    """Both, each note once, and how many were new; a heading that is there already takes them in."""
+    """Merges new notes into old ones, each note once, under existing headings where possible. Also counts the new
+    ones."""
     sections = [Section(s.title, list(s.lines)) for s in old]
     by_title = {s.title.casefold(): s for s in sections}
     known = {_words(line) for s in sections for line in s.lines}
@@ -153,7 +154,7 @@ def joined(old: Sequence[Section], new: Sequence[Section]) -> tuple[list[Section
 
 
 def _append(lines: list[str], fresh: Sequence[str]) -> None:
-    """Right after the last line that says something."""
+    """Appends after the last line that is not blank."""
     while lines and not lines[-1].strip():
         lines.pop()
     lines += fresh
@@ -165,14 +166,14 @@ def _words(line: str) -> str:
 
 
 def since(old: str, now: str) -> list[Section]:
-    """The lines of `now` that `old` did not have: what others added meanwhile."""
+    """Lines of `now` that are not in `old`: what others added meanwhile."""
     before = {line.strip() for line in old.splitlines()}
     fresh = [Section(s.title, [x for x in s.lines if x.strip() and x.strip() not in before]) for s in read(now)]
     return [section for section in fresh if section.lines]
 
 
 def fitted(sections: Sequence[Section], most: int) -> list[Section]:
-    """Without as many of the oldest dated notes as must go to fit; what a person wrote is never dropped."""
+    """Drops the oldest dated notes until the rest fits; never a person's text."""
     over = len(render(sections).encode(errors="replace")) - most
     dated = [
         (found[1], n, m)

@@ -1,4 +1,4 @@
-"""Checks whether an HTTP request is meant for a server of ours on this machine, by its host and origin."""
+"""Checks by host and origin whether an HTTP request is meant for our local server."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -8,7 +8,7 @@ Stranger = Literal["host", "site"]
 
 
 class OwnAddress:
-    """The names under which a server is reached. `names` come without a port or with the one of a tunnel."""
+    """The addresses of a server. `names` come without a port, or with a tunnel's port."""
 
     def __init__(self, port: int, *, secure: bool = False, names: Iterable[str] = ()) -> None:
         plain = (443 if secure else 80) == port
@@ -17,11 +17,12 @@ class OwnAddress:
             host = name.lower()
             has_port = host.rpartition("]")[2].count(":") == 1
             self._hosts |= {host} if has_port else {f"{host}:{port}", *([host] if plain else [])}
-        for name in names:  # behind a tunnel the port is that of the tunnel
+        for name in names:  # behind a tunnel the port is the tunnel's
             self._hosts.add(name.lower())
 
     def stranger(self, headers: Mapping[str, str]) -> Stranger | None:
-        """`host`: it was sent to a name that is not ours, as after a change of DNS; `site`: by another site's page."""
+        """`host`: the request names a host that is not ours, as in DNS rebinding; `site`: another site's page sent
+        it."""
         if headers.get("Host", "").lower() not in self._hosts:
             return "host"
         origin = headers.get("Origin")

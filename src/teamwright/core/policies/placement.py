@@ -1,4 +1,4 @@
-"""Decides where a teammate runs, from the request and what this machine offers."""
+"""Decides where a teammate runs, from the request and what the machine offers."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ _GET_IT2 = "install its command-line tool (`pip install it2`, then switch on the
 
 
 class Detected(Struct, frozen=True):
-    """What was found on this machine, once, at the start. A program that is missing is an empty path."""
+    """What was found on this machine at start. An empty path means that the program is missing."""
 
     inside_tmux: bool = False
     in_iterm: bool = False
@@ -21,18 +21,18 @@ class Detected(Struct, frozen=True):
 
 
 class PlacementChoice(Struct, frozen=True):
-    """`note` is for the person: why it is not the place that was asked for, and what to do about it."""
+    """`note` tells the person why it is not the requested place, and what to do about it."""
 
     backend: Backend
     note: str = ""
 
 
 def choose(asked: Asked, seen: Detected, *, interactive: bool, prefer_tmux: bool) -> PlacementChoice:
-    """The place for a session's teammates. Whatever is missing, the answer is one that works."""
+    """Where a session's teammates run. Whatever is missing, the answer is a place that works."""
     match asked:
         case "in-process" | "local":
             return PlacementChoice(asked)
-        case "remote":  # each is sent to a worker when it is made; one of before an engine runs here
+        case "remote":  # each new one is sent to a worker; teammates from before the engine run here
             return PlacementChoice("in-process")
         case "auto":
             return _by_itself(seen) if interactive else PlacementChoice("in-process")

@@ -7,19 +7,19 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.team import ProcessId
 
-MOST_LOSSES = 3  # of workers, at the same place of its work: then an agent is given up
+MOST_LOSSES = 3  # workers lost at the same point of the work before an agent is given up
 
 
 class Needs(Struct, frozen=True):
     """What a worker must have to run an agent."""
 
-    provider: str = ""  # of its model
+    provider: str = ""  # provider of its model
     labels: tuple[tuple[str, str], ...] = ()
     bypass: bool = False  # it runs in bypassPermissions
 
 
 class Offer(Struct):
-    """A worker that may be given agents. `used` counts those that work; one that only waits needs no slot."""
+    """A worker that can take agents. `used` counts the agents at work; a waiting one needs no slot."""
 
     process: ProcessId
     name: str
@@ -35,7 +35,7 @@ class Offer(Struct):
 
 
 def choose_worker(needs: Needs, offers: Sequence[Offer], *, works: bool = True) -> Offer | None:
-    """Of those that fit, the one with most free slots, else the one that came first. `works`: it takes a slot."""
+    """Of the workers that fit, the one with the most free slots, else the first. `works`: the agent takes a slot."""
     fit = [offer for offer in offers if fits(needs, offer) and (offer.free > 0 or not works)]
     return max(fit, key=lambda offer: offer.free, default=None)
 
@@ -47,7 +47,7 @@ def fits(needs: Needs, offer: Offer) -> bool:
 
 
 def shortage(needs: Needs, offers: Sequence[Offer]) -> str:
-    """What an agent waits for that nobody could be found for, in words."""
+    """Describes what an agent is waiting for when no worker could be found."""
     if not offers:
         return "a worker: none is there"
     left, asked = list(offers), list[str]()
@@ -68,7 +68,8 @@ def shortage(needs: Needs, offers: Sequence[Offer]) -> str:
 
 
 def cannot_travel(definition: AgentDefinition) -> str:
-    """Why agents of this kind cannot run on a worker; nothing if they can. Hooks may refuse calls: none is left out."""
+    """Why agents of this kind cannot run on a worker; empty if they can. Hooks may refuse calls, so none may be left
+    out."""
     if definition.hooks:
         return (
             f"Agents of kind {definition.name} have hooks of their own, which cannot run on a worker. Run it here, or "
@@ -81,7 +82,7 @@ def cannot_travel(definition: AgentDefinition) -> str:
 
 
 def left_behind(definition: AgentDefinition) -> str:
-    """What its definition names and it does not get on a worker, in words; nothing if it gets all."""
+    """Describes what the definition asks for and a worker does not have; empty if nothing is missing."""
     lists = {
         "MCP servers": definition.mcp_servers,
         "memory": definition.memory,

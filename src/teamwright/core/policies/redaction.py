@@ -1,19 +1,19 @@
-"""Redacts text that looks like a secret; a safety net that knows only common shapes."""
+"""Redacts text that looks like a secret. This is a safety net: it knows only common shapes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 HIDDEN = "[secret]"
-WITHHELD = "(hidden)"  # in place of a whole value
-_SHORTEST = 8  # characters: shorter values stand in ordinary words too
+WITHHELD = "(hidden)"  # replaces a whole value
+_SHORTEST = 8  # characters: shorter values also occur in ordinary words
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH(?!OR(_|$))", re.IGNORECASE)
 _PLACE = re.compile(
     r"(env|file|path|dir|sock|name|names|bindings|helper)$", re.IGNORECASE
-)  # where it lies, not the secret
-_COUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM)_(?:\w+_)?TOKENS$", re.IGNORECASE)  # how many a model may use
+)  # where the secret is, not the secret
+_COUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM)_(?:\w+_)?TOKENS$", re.IGNORECASE)  # token limits of a model
 _SHORT_NAME = re.compile(r"(?:^|[_-])(?:PAT|PWD|PW|SIG|SIGNATURE|JWT|BEARER)$", re.IGNORECASE)
-# Variables in settings are for programs that we do not know: only of these the value is shown.
+# Variables in settings belong to programs we do not know: only these kinds are shown.
 _PLAIN_VARIABLE = re.compile(r"(?:URL|HOST|PORT|PATH|DIR|FILE|HOME|LANG|TZ|MODEL|MODE|LEVEL|VERSION)$")
 _PLAIN_VALUE = re.compile(r"\d*|true|false|yes|no|on|off", re.IGNORECASE)
 _SHAPES = re.compile(
@@ -43,7 +43,7 @@ _HEADER = re.compile(
     r"""(?!\$)[^\s"'`,]+"""
 )
 _BEARER = re.compile(r"(?i)(\bbearer\s+)[\w.~+/-]{16,}=*")
-# `token = "ab12..."`: a value with a digit in it, so that plain sentences about tokens stay.
+# `token = "ab12..."`: the value must contain a digit, so that sentences about tokens stay readable.
 _ASSIGNED = re.compile(
     r"""(?ix)((?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key)\w*["'`]*\s*[:=]\s*["'`]*)"""
     r"""(?=[^\s"'`]*\d)[^\s"'`]{8,}"""
@@ -51,7 +51,8 @@ _ASSIGNED = re.compile(
 
 
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of variables that are named like secrets; the longest first, so that none leaves a rest of another."""
+    """Values of variables named like secrets; longest first, so that a shorter one leaves no remainder of a longer
+    one."""
     found = {value for name, value in env.items() if _NAME.search(name) and len(value) >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -67,7 +68,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
 
 
-# --- settings and the like: here the name says what is secret
+# --- settings and the like, where the name tells what is secret
 
 
 def is_secret_name(name: str) -> bool:
@@ -94,7 +95,7 @@ def concealed(value: Any, name: str = "", secrets: Iterable[str] = ()) -> Any:
 
 
 def withheld(value: Any) -> tuple[str, ...]:
-    """The values in it that are secret by their name, longest first: they may stand elsewhere too."""
+    """Values in it that are secret by name, longest first: they may occur elsewhere too."""
     found = {text for text in _strings(value) if len(text) >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -111,7 +112,7 @@ def _strings(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _is_withheld(name: str) -> bool:
-    """Whatever stands under `headers` (or `extraHeaders`), and what is named like a secret itself."""
+    """Everything under `headers` (or `extraHeaders`), and everything named like a secret."""
     above, _, own = name.rpartition(".")
     return any(part.endswith("headers") for part in above.lower().split(".")) or is_secret_name(own)
 
@@ -123,7 +124,7 @@ def _is_unknown_variable(name: str, value: str) -> bool:
 
 
 def _listed(items: list[Any], name: str, secrets: Iterable[str]) -> Iterator[Any]:
-    """Of a command line, what follows `--token` is a secret."""
+    """In a command line, the argument after `--token` is a secret."""
     before = ""
     for item in items:
         follows = before.startswith("-") and "=" not in before and is_secret_name(before)

@@ -1,4 +1,4 @@
-"""Prompts of the runtime's own questions to an agent, and the trimming of their answers to one line."""
+"""Prompts for the runtime's own questions to an agent; trims the answers to one line."""
 
 from collections.abc import Sequence
 
@@ -60,7 +60,7 @@ def hand_off_ask(task: str, calls: Sequence[ToolCall]) -> Message:
 
 
 def one_line(text: str, *, words: int = 40) -> str:
-    """The first line that says something, without the marks around it; empty for "none"."""
+    """The first non-empty line without surrounding marks; empty for "none"."""
     for raw in text.splitlines():
         line = " ".join(raw.lstrip(_BULLETS).strip(_WRAPPING).split())
         if line and line.strip(".!").casefold() != "none":

@@ -1,4 +1,4 @@
-"""Plans a spawn: one pure function from the request to a route made of values."""
+"""Plans a spawn: a pure function from the request to a plan."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -32,12 +32,12 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class SpawnCaller(Struct, frozen=True, kw_only=True):
-    """Who asks. `may_start` are the kinds that its definition names; None for all."""
+    """The caller. `may_start` are the kinds that its definition names; None for all."""
 
     is_teammate: bool = False
     is_fork: bool = False
     depth: int = 0
-    team: str | None = None  # its current one
+    team: str | None = None  # its current team
     may_start: tuple[str, ...] | None = None
 
 
@@ -52,7 +52,7 @@ class Features(Struct, frozen=True, kw_only=True):
     teams: frozenset[str] = frozenset()
     max_depth: int = 3
     remote: bool = False  # there is an engine, and with it workers
-    remote_teammates: bool = False  # every teammate runs on a worker
+    remote_teammates: bool = False  # all teammates run on workers
     hosted: bool = False  # this is a worker
 
     @property
@@ -76,7 +76,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
-    """Choose the road, or refuse in words that the model can act on. `kinds` are those that may be started, by name."""
+    """Chooses the route, or refuses in words that the model can act on. `kinds` are the kinds that may be started, by
+    name."""
     _check(ask, caller, features)
     if ask.name and (ask.team or caller.team):
         return _teammate(ask, caller, kinds, features)
@@ -126,7 +127,7 @@ def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition
     kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
     definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
     asked = ask.isolation or definition.isolation
-    isolation = "remote" if features.remote_teammates else asked  # there it has a clone, whichever tree was asked for
+    isolation = "remote" if features.remote_teammates else asked  # there it gets a clone, whatever was asked for
     room: Room = isolation or "shared"
     if isolation == "remote":
         _check_remote(ask, features)
@@ -175,7 +176,7 @@ def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
 
 
 def find_kind(name: str, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition]) -> AgentDefinition:
-    """By name without regard to case; never another one instead."""
+    """Finds a kind by name, ignoring case; never substitutes another."""
     allowed = None if caller.may_start is None else {k.lower() for k in caller.may_start}
     offered = {k: d for k, d in kinds.items() if allowed is None or k.lower() in allowed}
     found = next((d for k, d in offered.items() if k.lower() == name.lower()), None)
@@ -195,7 +196,7 @@ def _in_background(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, f
 
 
 def _ignored(ask: Ask, features: Features) -> tuple[str, ...]:
-    """Parameters that were sent though they are not offered now."""
+    """Notes on parameters that were sent but are not offered now."""
     notes: list[str] = []
     if ask.background and not features.background:
         notes.append("run_in_background was ignored: background jobs are off")

@@ -1,4 +1,4 @@
-"""Decides on which side of the fence a command runs, and who has to agree to that."""
+"""Decides on which side of the sandbox a command runs, and who must agree."""
 
 from msgspec import Struct
 
@@ -8,7 +8,8 @@ from teamwright.core.sandbox.rules import SandboxRules, excluded
 
 
 class Fencing(Struct, frozen=True):
-    """What holds for the commands of one agent. `unheld`: what the tier cannot hold for it, so that they ask."""
+    """The sandbox settings for one agent's commands. `unheld`: what the tier cannot enforce, so that commands must
+    ask."""
 
     rules: SandboxRules
     auto_allow: bool = False
@@ -17,11 +18,11 @@ class Fencing(Struct, frozen=True):
 
 
 def fence_for(facts: Facts | None, fencing: Fencing | None, *, leaves: bool) -> Fence:
-    """`leaves`: the call wishes to run outside, which is a question and never a switch."""
+    """`leaves`: the call asks to run outside, which always needs approval."""
     if fencing is None or not isinstance(facts, Runs):
         return "none"
     if excluded(facts, fencing.rules):
-        return "outside"  # whether it wishes to or not: a person has said so before
+        return "outside"  # with or without the request: a person has already excluded it
     if leaves and fencing.may_leave:
         return "leaving"
     return "unasked" if fencing.auto_allow and not fencing.unheld else "inside"

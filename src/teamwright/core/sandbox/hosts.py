@@ -1,4 +1,4 @@
-"""Hosts that a program in the sandbox may reach: entries as people write them, names as programs ask for them."""
+"""Hosts that sandboxed programs may reach: parses entries from settings and names from requests."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from teamwright.core.permissions.rules import spellings
 
 HostVerdict = Literal["yes", "no", "ask"]
 
-WEB_PORTS = (80, 443)  # of an allowed entry that names no port
+WEB_PORTS = (80, 443)  # for an allowed entry without a port
 LOCALHOST = "localhost"
 _LOOPBACK = (LOCALHOST, "127.0.0.1", "::1")
 _NAME = re.compile(r"[a-z0-9._-]{1,253}")
@@ -21,7 +21,7 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class Hosts(Struct, frozen=True):
-    """`ask`: what is neither allowed nor denied is put to a person; otherwise it is refused."""
+    """`ask`: hosts that are neither allowed nor denied are put to a person; otherwise they are refused."""
 
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Hosts(Struct, frozen=True):
 
 
 class HostEntry(Struct, frozen=True):
-    """One entry. `names` are the spellings of one name; none means every host. `below`: names below it are meant."""
+    """One entry. `names` are spellings of one name; empty means every host. `below`: it means names below it."""
 
     names: tuple[str, ...]
     below: bool
@@ -37,7 +37,7 @@ class HostEntry(Struct, frozen=True):
 
 
 def host_verdict(hosts: Hosts, host: str, port: int) -> HostVerdict:
-    """Denied before allowed before asked. A host that has no canonical form is never reached."""
+    """Denied beats allowed beats asked. A host without a canonical form is never reached."""
     name = canonical_host(host)
     if name is None or not 0 < port <= 65_535:
         return "no"
@@ -49,10 +49,10 @@ def host_verdict(hosts: Hosts, host: str, port: int) -> HostVerdict:
 
 
 def canonical_host(text: str) -> str | None:
-    """The one spelling of a host: a name in lower case without its last dot, or an address as it is usually written.
+    """The canonical spelling of a host: a lower-case name without its final dot, or an address in its usual form.
 
-    None for what two programs could read differently: addresses in other forms (`127.1`, `0x7f000001`, mapped ones),
-    and names with empty labels or other characters than `a-z0-9._-`. An IPv6 address has no brackets here.
+    None for anything that two programs could read differently: other forms of addresses (`127.1`, `0x7f000001`, mapped
+    ones), and names with empty labels or characters other than `a-z0-9._-`. IPv6 addresses have no brackets here.
     """
     lowered = text.lower()
     if ":" in lowered:
@@ -66,9 +66,9 @@ def canonical_host(text: str) -> str | None:
 
 
 def read_entry(text: str, *, wide: bool = False) -> HostEntry | None:
-    """`x`, `*.x`, either with `:port`, `[v6]:port`; None for anything else.
+    """Parses `x`, `*.x`, either with `:port`, or `[v6]:port`; None for anything else.
 
-    `wide`: it denies, so `*` is one too, and of a URL the host counts: what somebody meant to deny stays denied.
+    `wide` is for denials: `*` is allowed and a URL is reduced to its host, so that whatever was meant to be denied is.
     """
     entry = text.strip()
     if wide:
@@ -88,7 +88,7 @@ def read_entry(text: str, *, wide: bool = False) -> HostEntry | None:
 
 
 def forwarded_ports(hosts: Hosts) -> tuple[int, ...]:
-    """Ports of this machine that are allowed by number, and so are found at the same port of a box's own loopback."""
+    """Local ports that are allowed by number. They are reachable at the same port of a box's own loopback."""
     entries = _read(hosts.allowed, wide=False)
     named = {(name, entry.port) for entry in entries for name in entry.names if name in _LOOPBACK and not entry.below}
     open_ports = {port for name, port in named if port is not None and host_verdict(hosts, name, port) == "yes"}
@@ -96,7 +96,7 @@ def forwarded_ports(hosts: Hosts) -> tuple[int, ...]:
 
 
 def is_address(host: str) -> bool:
-    """Of a canonical host: is it an address, not a name?"""
+    """Is this canonical host an address rather than a name?"""
     try:
         ip_address(host)
     except ValueError:
@@ -105,12 +105,12 @@ def is_address(host: str) -> bool:
 
 
 def with_port(host: str, port: int) -> str:
-    """As people read it and headers have it: `example.com:443`, `[2001:db8::1]:443`."""
+    """Host and port as in URLs and headers: `example.com:443`, `[2001:db8::1]:443`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split_target(text: str, default: int | None = None) -> tuple[str, int] | None:
-    """Canonical host and port of `host:port` as a request names it; None where it is not exactly that."""
+    """Canonical host and port of a `host:port` in a request; None if it is anything else."""
     if text.startswith("["):
         inside, closed, rest = text[1:].partition("]")
         host = canonical_host(inside) if closed and ":" in inside else None
@@ -139,14 +139,14 @@ def _allows(entry: HostEntry, host: str, port: int) -> bool:
 
 
 def _denies(entry: HostEntry, host: str, port: int) -> bool:
-    """Wider than the same entry would allow: without a port every port, and with a name all that is below it."""
+    """Matches more than an allowed entry would: no port means every port, and a name includes its subdomains."""
     if entry.port not in (None, port):
         return False
     return not entry.names or any(host == name or host.endswith(f".{name}") for name in entry.names)
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
-    """(host, port): no port is None, one that cannot be read 0. An IPv6 address loses its brackets."""
+    """(host, port): None without a port, 0 for an unreadable one. An IPv6 address loses its brackets."""
     if entry.startswith("["):
         inside, closed, rest = entry[1:].partition("]")
         if not closed or ":" not in inside or (rest and not rest.startswith(":")):

@@ -1,4 +1,4 @@
-"""Path in the settings that opens something to programs in the sandbox."""
+"""A path in the settings that opens something to sandboxed programs."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Policy of one program: a map from paths to access, in which the longest path that contains a name decides."""
+"""The sandbox policy for one program: a map from paths to access, in which the longest matching path decides."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -17,26 +17,26 @@ MOST_NESTED = 24  # repositories below a root that are guarded name by name; if 
 
 
 class Policy(Struct, frozen=True):
-    """Paths are absolute and resolved: no order, no wildcards, no exceptions."""
+    """Paths are absolute and resolved; there is no order and there are no wildcards or exceptions."""
 
     access: tuple[tuple[str, Access], ...]  # sorted by path; "/" is always there
-    absent: tuple[str, ...] = ()  # protected names that do not exist, and shall not afterwards
-    told: tuple[str, ...] = ()  # the same, of what lives on: they are told, and left to the person
-    links: tuple[tuple[str, str], ...] = ()  # protected names that are links, and what they say: no mount holds them
+    absent: tuple[str, ...] = ()  # protected names that do not exist and must not appear
+    told: tuple[str, ...] = ()  # the same for programs that live on: reported, and left to the person
+    links: tuple[tuple[str, str], ...] = ()  # protected links and their targets as written: no mount holds them
     kept: tuple[str, ...] = ()  # protected names that exist, for a tier that can only put them back
-    spared: tuple[str, ...] = ()  # parts of those that belong to others, who change them meanwhile
-    walked: tuple[str, ...] = ()  # what worktrees share: outside of the roots, so a tier can name its parts one by one
-    watched: tuple[str, ...] = ()  # git directories: what must not appear there is moved away at once
-    git: tuple[str, ...] = ()  # all of them: nothing that leads elsewhere may come to be there
+    spared: tuple[str, ...] = ()  # parts of `kept` that others own and may change meanwhile
+    walked: tuple[str, ...] = ()  # shared by worktrees: outside the roots, so a tier can list their parts
+    watched: tuple[str, ...] = ()  # git directories: whatever must not appear there is moved away at once
+    git: tuple[str, ...] = ()  # all git directories: no link that leads elsewhere may appear there
     masks: tuple[str, ...] = ()  # sockets of the machine
-    sockets: tuple[str, ...] = ()  # those that may be used all the same
+    sockets: tuple[str, ...] = ()  # sockets that may be used anyway
     tmp: str = ""
     cache: str = ""
     hosts: Hosts = Hosts()
 
 
 class Name(Struct, frozen=True):
-    """A protected name as it was found. `target`: where a link leads, resolved; `says`: as it is written there."""
+    """A protected name as found. `target`: a link's resolved target; `says`: the target as written."""
 
     path: str
     state: Literal["there", "missing", "link"]
@@ -48,8 +48,8 @@ class Repository(Struct, frozen=True):
     """A git directory that belongs to a root."""
 
     directory: str  # resolved
-    names: tuple[Name, ...] = ()  # its protected ones; of a linked worktree those of `common`
-    common: str = ""  # of a linked worktree: what it shares with the main one
+    names: tuple[Name, ...] = ()  # its protected names; in a linked worktree those of `common`
+    common: str = ""  # in a linked worktree: what it shares with the main one
     nested: bool = False
 
     @property
@@ -65,15 +65,15 @@ class Terrain(Struct, frozen=True):
     state: str  # TEAMWRIGHT_HOME
     hidden: tuple[str, ...] = ()  # secrets that exist
     shared: tuple[str, ...] = ()  # /tmp, /var/tmp
-    runtime: tuple[str, ...] = ()  # /run and its like, where sockets are
+    runtime: tuple[str, ...] = ()  # /run and the like, where sockets are
     shown: tuple[str, ...] = ()  # parts of hidden places that programs need
-    names: tuple[Name, ...] = ()  # protected ones of the roots
+    names: tuple[Name, ...] = ()  # protected names in the roots
     repositories: tuple[Repository, ...] = ()
-    unseen: tuple[str, ...] = ()  # directories of roots into which nobody looked
-    busy: tuple[str, ...] = ()  # trees in which others work now, and their git directories
-    sockets: tuple[str, ...] = ()  # of the machine, outside of `runtime` and `shared`
+    unseen: tuple[str, ...] = ()  # directories in roots that were not searched
+    busy: tuple[str, ...] = ()  # trees in which others are working, and their git directories
+    sockets: tuple[str, ...] = ()  # sockets outside `runtime` and `shared`
     opened: tuple[str, ...] = ()  # sockets that settings allow
-    allow_write: tuple[str, ...] = ()  # the settings' paths, wildcards filled in
+    allow_write: tuple[str, ...] = ()  # paths from the settings, wildcards expanded
     deny_write: tuple[Name, ...] = ()
     deny_read: tuple[str, ...] = ()
     allow_read: tuple[str, ...] = ()
@@ -82,12 +82,12 @@ class Terrain(Struct, frozen=True):
 
 
 def access_of(policy: Policy, path: str) -> Access:
-    """By the longest entry that contains the path."""
+    """The access by the longest entry that contains the path."""
     return _longest(dict(policy.access), path)
 
 
 def holds(policy: Policy, tier: Tier) -> str:
-    """Why this tier cannot hold the policy; nothing if it can."""
+    """Why this tier cannot enforce the policy; empty if it can."""
     if tier == "none":
         return "there is no sandbox on this machine"
     if tier == "landlock" and (unheld := _beyond_landlock(policy.access)):
@@ -96,7 +96,8 @@ def holds(policy: Policy, tier: Tier) -> str:
 
 
 def held_part(policy: Policy, tier: Tier) -> Policy:
-    """What the tier can hold of it: for commands that were asked for, because it cannot hold it all."""
+    """The part of the policy that the tier can enforce. For commands that were approved because it cannot enforce all
+    of it."""
     if tier != "landlock" or not (unheld := _beyond_landlock(policy.access)):
         return policy
     return replace(policy, access=tuple(entry for entry in policy.access if entry[0] not in unheld))
@@ -104,7 +105,7 @@ def held_part(policy: Policy, tier: Tier) -> Policy:
 
 @lru_cache(maxsize=32)
 def _beyond_landlock(access: tuple[tuple[str, Access], ...]) -> tuple[str, ...]:
-    """It names what is open: a part of what may be written cannot be taken out again."""
+    """Landlock lists what is open, so a part of a writable place cannot be closed again."""
     known = dict(access)
     hidden = [path for path, may in access if may == "none" and path != "/"]
     return tuple(path for path in hidden if _longest(known, dirname(path)) == "write")
@@ -113,7 +114,7 @@ def _beyond_landlock(access: tuple[tuple[str, Access], ...]) -> tuple[str, ...]:
 def policy_for(
     rules: SandboxRules, roots: Iterable[str], mode: str, terrain: Terrain, *, lives_on: bool = False
 ) -> Policy:
-    """The map, layer over layer. `lives_on`: a background command, monitor, server or hook."""
+    """The policy, built layer by layer. `lives_on`: a background command, monitor, server or hook."""
     return _policy_for(rules, tuple(roots), mode, terrain, lives_on)
 
 
@@ -158,25 +159,25 @@ def _policy_for(
 
 
 class _Layers:
-    """The map while it is made."""
+    """The map under construction."""
 
     def __init__(self, terrain: Terrain) -> None:
         self.terrain = terrain
         self.map: dict[str, Access] = {"/": "read"}
         self.pinned: set[str] = set()  # mount points that only keep a name from being moved aside
         self.git: set[str] = set()
-        self.linkable: set[str] = set()  # those of them that are guarded name by name
+        self.linkable: set[str] = set()  # git directories that are guarded name by name
         self.missing: set[str] = set()
         self.links: dict[str, str] = {}
         self.kept: set[str] = set()
-        self.guarded: list[str] = []  # by an entry of their own
+        self.guarded: list[str] = []  # paths with an entry of their own
         self.many = sum(found.nested for found in terrain.repositories) > MOST_NESTED
 
     def lay(self, paths: Iterable[str], access: Access) -> None:
         self.map.update(dict.fromkeys(filter(None, paths), access))
 
     def cap(self, path: str) -> None:
-        """At most `read`. What is hidden stays hidden."""
+        """At most `read`. Hidden places stay hidden."""
         if _longest(self.map, path) == "write":
             self.map[path] = "read"
 
@@ -225,11 +226,11 @@ class _Layers:
         pointers = (Name(f"{path}/{name}", "there") for path in writable for name in ("commondir", "gitdir"))
         self._protect_names(pointers)
         hidden = [path for path, access in self.map.items() if access == "none"]
-        for path in (*self.guarded, *hidden, *masks):  # when all is laid: a directory above may be closed itself
+        for path in (*self.guarded, *hidden, *masks):  # last, because a directory above may itself be closed
             self._pin_above(path)
 
     def _protect_names(self, names: Iterable[Name], *, keep: bool = True, each: bool = True) -> None:
-        """`keep`: a tier may put it back afterwards. `each`: by an entry of its own."""
+        """`keep`: a tier may restore it afterwards. `each`: it gets an entry of its own."""
         for name in names:
             path = name.target if name.state == "link" else name.path
             if name.state == "link":
@@ -246,15 +247,15 @@ class _Layers:
                 self.guarded.append(path)
 
     def _in_reach(self, path: str) -> bool:
-        """Could a tier that holds roots only as a whole let a program write here?"""
+        """Could a program write here under a tier that can only hold roots as a whole?"""
         while (path := dirname(path)) != "/":
             if self.map.get(path) == "write":
                 return True
         return self.map["/"] == "write"
 
     def _pin_above(self, path: str) -> None:
-        """Whoever can rename a directory above a name can put another one in its place, and finds there what was
-        hidden by its old name."""
+        """Pins the directories above. If one could be renamed, another could take its place, and the hidden content
+        would be reachable under the renamed path."""
         above = dirname(path)
         while _longest(self.map, above) == "write" and (above not in self.map or above in self.pinned):
             self.map[above] = "write"
@@ -262,7 +263,7 @@ class _Layers:
             above = dirname(above)
 
     def simplified(self) -> tuple[tuple[str, Access], ...]:
-        """Without entries that say what the next shorter one says: each costs a mount."""
+        """Drops entries that repeat the next shorter one: each entry costs a mount."""
         kept: dict[str, Access] = {}
         for path in sorted(self.map):
             access = self.map[path]

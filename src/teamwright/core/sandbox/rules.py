@@ -1,4 +1,4 @@
-"""The sandbox's settings made concrete, and which commands they leave outside."""
+"""The sandbox's settings, and which commands they exclude from it."""
 
 import re
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from teamwright.core.sandbox.path_entry import PathEntry
 
 
 class SandboxRules(Struct, frozen=True):
-    """What the settings of all sources say together. Paths are absolute and may hold wildcards, which the machine's
-    files fill in when a command starts (`Terrain`)."""
+    """The combined settings of all sources. Paths are absolute and may hold wildcards, which are expanded against the
+    machine's files when a command starts (`Terrain`)."""
 
-    allow_write: tuple[PathEntry, ...] = ()  # `Edit(path)` allow rules of the person's with them
-    deny_write: tuple[str, ...] = ()  # `Edit` deny rules with them
-    deny_read: tuple[str, ...] = ()  # `credentials.files` and `Read` deny rules with them
+    allow_write: tuple[PathEntry, ...] = ()  # with the person's `Edit(path)` allow rules
+    deny_write: tuple[str, ...] = ()  # with `Edit` deny rules
+    deny_read: tuple[str, ...] = ()  # `credentials.files`, with `Read` deny rules
     allow_read: tuple[PathEntry, ...] = ()
     open_files: bool = False  # `filesystem.disabled`: only the network is fenced
     hosts: Hosts = Hosts()
@@ -29,13 +29,14 @@ class SandboxRules(Struct, frozen=True):
 
 
 def rule_paths(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
-    """Paths of permission rules for `Edit` or `Read`, absolute and with their wildcards; none for a whole tool."""
+    """Paths of permission rules for `Edit` or `Read`, absolute, wildcards included; rules for a whole tool have
+    none."""
     found = (_rule_path(rule) for rule in rules if rule.tool == tool and rule.pattern and not rule.is_whole)
     return tuple(dict.fromkeys(path for path in found if path != "/"))
 
 
 def _rule_path(rule: Rule) -> str:
-    """As `path_pattern` reads it: a name without a slash counts at any depth."""
+    """Reads a path like `path_pattern`: a name without a slash matches at any depth."""
     pattern = rule.pattern or ""
     if pattern.startswith("//"):
         return normpath("/" + pattern.lstrip("/"))
@@ -45,7 +46,7 @@ def _rule_path(rule: Rule) -> str:
     return normpath(f"{rule.base}/{'**/' if anywhere else ''}{pattern.lstrip('/')}")
 
 
-# They change the shell itself, and so what a later command of the line means.
+# They change the shell itself, and so the meaning of later commands on the line.
 _STATEFUL = frozenset(
     """
     cd pushd popd export declare typeset local readonly unset set shopt alias unalias eval source . exec trap hash
@@ -59,7 +60,7 @@ _WRAPPERS = frozenset(
     """.split()
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=")
-# A line that is nothing but words, quoted or not, and what parts commands. `2>&1` is the only redirection.
+# A line of nothing but words, quoted or not, and command separators. `2>&1` is the only redirection.
 _PLAIN = re.compile(
     r"""(?: '[^'$`]*'               # even in single quotes: nobody should have to know who expands what
           | "[^"$`\\]*"
@@ -71,11 +72,11 @@ _PLAIN = re.compile(
 )
 
 
-_UNSPELLABLE = re.compile(r"[*'\"\0\1\n()]")  # what a pattern would read as something else
+_UNSPELLABLE = re.compile(r"[*'\"\0\1\n()]")  # a pattern would give these another meaning
 
 
 def excluded(runs: Runs, rules: SandboxRules) -> bool:
-    """Does the whole line run outside? Only if every simple command in it is excluded, and it is nothing but those."""
+    """Does the whole line run outside? Only if it consists of nothing but simple commands, all of them excluded."""
     patterns = [command_pattern(text) for text in rules.excluded]
     if not patterns or runs.broken or runs.reads or runs.writes or not _PLAIN.fullmatch(runs.text):
         return False
@@ -86,7 +87,7 @@ def excluded(runs: Runs, rules: SandboxRules) -> bool:
 
 
 def exclusions(runs: Runs) -> tuple[str, ...]:
-    """Patterns that leave out the commands of this line, word for word; none if there are no such."""
+    """Patterns that exclude the commands of this line word for word; none if they cannot be excluded."""
     lines = [command.views[0].words if command.views else () for command in runs.commands if not command.shadow]
     if any(_UNSPELLABLE.search(word) for words in lines for word in words):
         return ()
@@ -113,5 +114,5 @@ def _is_excluded(command: Command, patterns: list[CommandPattern]) -> bool:
 
 
 def _spells(pattern: CommandPattern, name: str) -> bool:
-    """A wrapper that the person wrote out is meant; one that a wildcard happens to cover is not."""
+    """A wrapper counts only if the person spelled it out, not if a wildcard happens to match it."""
     return bool(pattern.words) and WILD not in pattern.words[0] and pattern.words[0] == name

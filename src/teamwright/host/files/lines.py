@@ -1,4 +1,4 @@
-"""Reads some lines out of a file of any size, with bounded memory and time."""
+"""Reads lines from a file of any size, in bounded memory and time."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 
 _CHUNK = 1 << 18
-_SCAN = 64 << 20  # bytes that are looked through for line ends once the first wanted line is found
-_SKIP_SECONDS = 10.0  # to find it
+_SCAN = 64 << 20  # bytes scanned for newlines after the first wanted line is found
+_SKIP_SECONDS = 10.0  # time limit for finding it
 
 
 class FileLine(Struct, frozen=True):
-    """One line without its newline: at most so many bytes of it, and how long it is."""
+    """One line without its newline: a bounded part of its content, and its full length."""
 
     content: bytes
     length: int
@@ -28,7 +28,7 @@ class Page(Struct, frozen=True):
 
 
 def read_page(read: Callable[[int], bytes], start: int, count: int, *, most: int, longest: int) -> Page:
-    """At most `count` lines from line `start` (1 is the first), together about `most` bytes, each at most `longest`."""
+    """Up to `count` lines from line `start` (counted from 1), about `most` bytes in total, each at most `longest`."""
     source = _Source(read)
     before = source.skip(start - 1)
     lines: list[FileLine] = []
@@ -44,7 +44,7 @@ def read_page(read: Callable[[int], bytes], start: int, count: int, *, most: int
 
 
 class _Source:
-    """Bytes as they come, with a place in them."""
+    """A position in a stream of bytes."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -54,7 +54,7 @@ class _Source:
         self.spent = False
 
     def fill(self) -> bool:
-        """Is there another byte? False also when enough was looked through."""
+        """Is there another byte? Also False once the scan limit is reached."""
         if self._at < len(self._chunk):
             return True
         if self._scanned >= _SCAN:
@@ -65,7 +65,7 @@ class _Source:
         return bool(self._chunk)
 
     def skip(self, lines: int) -> int:
-        """Go past so many lines; how many there were, if the file ends before."""
+        """Skips lines; returns how many there were if the file ends earlier."""
         passed, last = 0, b"\n"
         deadline = time.monotonic() + _SKIP_SECONDS
         while passed < lines and self.fill():
@@ -98,7 +98,7 @@ class _Source:
         return FileLine(bytes(kept), length, ended=False) if length else None
 
     def count(self) -> int | None:
-        """How many lines are left."""
+        """The number of lines left."""
         lines, last = 0, b"\n"
         while self.fill():
             lines += self._chunk.count(b"\n", self._at)

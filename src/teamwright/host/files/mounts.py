@@ -1,13 +1,13 @@
-"""Tells whether a directory is on a local disk, where a look at a file is cheaper than a thread."""
+"""Tells whether a directory is on a local disk, where looking at a file is cheaper than a thread."""
 
 from pathlib import Path
 
 _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "apfs"})
-_devices: dict[int, bool] = {}  # by number: the table is read once for each
+_devices: dict[int, bool] = {}  # by device number, so that the mount table is read once per device
 
 
 def is_near(path: Path) -> bool:
-    """By the table of mounts; what is not known to be local may not answer, and counts as far."""
+    """Looks in the mount table. A file system that is not known to be local might hang, so it counts as remote."""
     try:
         device = path.stat().st_dev
         if device in _devices:

@@ -11,10 +11,10 @@ from pathlib import Path
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 
-_OPENAT2 = 437  # the same on every architecture but alpha
+_OPENAT2 = 437  # the same on all architectures except alpha
 _AT_FDCWD = -100
 _NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
-_SAFE = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW  # a FIFO or device never makes us wait
+_SAFE = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW  # opening a FIFO or device never blocks
 _DIRECTORY = os.O_CLOEXEC | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)  # O_PATH needs no read permission
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 def is_linked(path: str) -> bool:
-    """Is it a file with more than one name? A write here changes the others too."""
+    """Does the file have more than one hard link? Writing it then changes the others too."""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):
@@ -37,7 +37,7 @@ def is_linked(path: str) -> bool:
 
 
 def resolve(path: str, cwd: Path) -> Path:
-    """The real path: `~` expanded, from `cwd`, links and `..` followed as far as they exist."""
+    """The real path: `~` expanded, relative to `cwd`, links and `..` followed as far as they exist."""
     if not path:
         raise ToolError("The path is empty. Give the path of a file or directory.")
     if "\0" in path:
@@ -49,7 +49,7 @@ def resolve(path: str, cwd: Path) -> Path:
         raise ToolError(
             "The path contains, or leads to, characters that are not valid text. Use another one."
         ) from None
-    except (OSError, RecursionError) as error:  # a link was replaced while it was followed, or there are too many
+    except (OSError, RecursionError) as error:  # a link was replaced meanwhile, or there are too many
         raise _unresolved(path, error) from None
     try:
         os.stat(real)  # noqa: PTH116  # only the kernel knows whether links go round in circles
@@ -75,7 +75,7 @@ def _unresolved(path: str, error: OSError | RecursionError) -> ToolError:
 
 
 def is_directory(path: Path) -> bool:
-    """False also where it cannot be told: `Path.is_dir` raises if a part of the path is closed to us, or too long."""
+    """Also False if it cannot be told: `Path.is_dir` raises if part of the path is inaccessible or too long."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
@@ -85,14 +85,14 @@ def beneath(path: Path, roots: Iterable[Path]) -> bool:
 
 
 def kind_of(mode: int) -> str:
-    """What a directory entry is, if not a regular file; else nothing."""
+    """The kind of a directory entry that is not a regular file; empty for regular files."""
     return next((words for is_kind, words in _KINDS if is_kind(mode)), "")
 
 
 def open_judged(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-    """A descriptor of exactly this resolved path, which must be a regular file.
+    """Opens exactly this resolved path, which must be a regular file.
 
-    Raises FileNotFoundError where nothing is there (and `flags` do not create), ToolError for everything else.
+    Raises FileNotFoundError if nothing is there (and `flags` do not create it), ToolError for all other problems.
     """
     folder = open_directory(path.parent)
     try:
@@ -102,11 +102,11 @@ def open_judged(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
 
 
 def open_entry(folder: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """As `open_judged`, in a directory that is already open."""
+    """Like `open_judged`, in a directory that is already open."""
     if not path.name:
         raise refusal(path, OSError(errno.EISDIR, "root"))
     try:
-        # Looked at before it is opened: merely opening some devices has effects.
+        # Check before opening, because merely opening some devices has effects.
         found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
         _require_regular(path, found)
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def open_entry(folder: int, path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def open_directory(path: Path, *, create: bool = False) -> int:
-    """A descriptor of exactly this resolved directory, to work below it; with `create`, what is missing is made."""
+    """Opens exactly this resolved directory, to work below it; `create` makes missing directories."""
     if not path.is_absolute() or ".." in path.parts:
         raise ValueError(f"not a resolved path: {path}")
     missing: list[str] = []
@@ -151,9 +151,9 @@ def open_directory(path: Path, *, create: bool = False) -> int:
 
 
 def _make_below(above: int, path: Path, name: str) -> int:
-    """A descriptor of a directory in the one that is open, made if it is not there; that one is closed."""
+    """Opens a subdirectory of an open directory, making it if necessary; closes the parent's descriptor."""
     try:
-        with suppress(FileExistsError):  # somebody else made it just now
+        with suppress(FileExistsError):  # somebody else just made it
             os.mkdir(name, dir_fd=above)
         return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     except OSError as error:
@@ -193,7 +193,7 @@ def _require_regular(path: Path, found: os.stat_result) -> None:
 
 
 def _kernel_devices() -> set[int]:
-    """Where /proc and /sys are mounted: their files are endless, change as they are read, or tell secrets."""
+    """The devices of /proc and /sys, whose files are endless, change while being read, or reveal secrets."""
     root = os.stat("/").st_dev  # noqa: PTH116
     devices: set[int] = set()
     for mount in ("/proc", "/sys"):
@@ -210,7 +210,7 @@ def _open_directory(path: Path) -> int:
 
 
 def _walk(path: Path) -> int:
-    """Component by component, for kernels without openat2."""
+    """Opens component by component, for kernels without openat2."""
     handle = os.open("/", _DIRECTORY)
     for part in path.parts[1:]:
         try:
@@ -222,7 +222,7 @@ def _walk(path: Path) -> int:
 
 
 def has_openat2() -> bool:
-    """Does the kernel open whole paths without following links (Linux 5.6 and later, unless a sandbox forbids it)?"""
+    """Can the kernel open whole paths without following links? (Linux 5.6 and later, unless a sandbox forbids it.)"""
     return _openat2() is not None
 
 

@@ -1,6 +1,7 @@
-"""Separate program that reads a PDF from stdin and prints the text of its pages as JSON, one line a page.
+"""Separate program that reads a PDF from stdin and prints the text of its pages as JSON, one line per page.
 
-A process, because a hostile PDF can loop or swell for ever and only a process can be ended. Imports nothing of ours.
+It is a process because a malicious PDF can loop or grow forever, and only a process can be killed. Imports none of our
+modules.
 """
 
 import json
@@ -9,7 +10,7 @@ import sys
 
 _MEMORY = 1 << 30
 _SECONDS = 60
-_MOST = 120_000  # characters of one page
+_MOST = 120_000  # characters per page
 
 
 def main(first: int, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Reads whole files within a limit and replaces them so that no crash or full disk leaves half of one."""
+"""Reads whole files up to a limit, and replaces them so that no crash or full disk leaves half a file."""
 
 import errno
 import os
@@ -11,12 +11,12 @@ from teamwright.core.errors import ToolError
 from teamwright.host.files.paths import open_directory, open_entry, open_judged, refusal
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_CANNOT_REPLACE = (errno.EACCES, errno.EPERM, errno.EROFS)  # of the directory; the file itself may still be writable
+_CANNOT_REPLACE = (errno.EACCES, errno.EPERM, errno.EROFS)  # for the directory; the file itself may still be writable
 _MOST_RESTORED = 64 * 1024 * 1024
 
 
 def read_whole(path: Path, most: int) -> tuple[bytes, os.stat_result]:
-    """All bytes of a resolved regular file, and the file as it was when it was opened."""
+    """All bytes of a resolved regular file, and its state when it was opened."""
     handle = open_judged(path)
     with open(handle, "rb") as file:  # noqa: PTH123
         found = os.fstat(handle)
@@ -32,7 +32,7 @@ def read_whole(path: Path, most: int) -> tuple[bytes, os.stat_result]:
 
 
 def look(path: Path) -> os.stat_result | None:
-    """The regular file at this resolved path as it is now; None where nothing is there."""
+    """The current state of the regular file at this resolved path; None if nothing is there."""
     try:
         handle = open_judged(path)
     except FileNotFoundError:
@@ -48,9 +48,9 @@ def seen_of(path: Path, found: os.stat_result) -> Seen:
 
 
 def write_whole(path: Path, content: bytes, *, basis: os.stat_result | None) -> Seen:
-    """Give the file this content. `basis` is the file that the caller decided about; None: there was none.
+    """Writes the file. `basis` is the state on which the caller decided; None: the file did not exist.
 
-    Missing directories are made. If the file is no longer as `basis` says, nothing is written.
+    Makes missing directories. Writes nothing if the file no longer matches `basis`.
     """
     folder = open_directory(path.parent, create=True)
     try:
@@ -59,7 +59,7 @@ def write_whole(path: Path, content: bytes, *, basis: os.stat_result | None) -> 
         note_written(path)
         if basis is not None and not os.access(path.name, os.W_OK, dir_fd=folder):
             raise ToolError(f"{path} is write-protected. If it must be changed, make it writable first.")
-        if basis is not None and basis.st_nlink > 1:  # a new file would take it away from its other names
+        if basis is not None and basis.st_nlink > 1:  # a new file would separate it from its other hard links
             return _write_in_place(folder, path, content, basis)
         try:
             return _replace(folder, path, content, basis)
@@ -81,7 +81,7 @@ def _failure(path: Path, error: OSError) -> ToolError:
 
 
 def _replace(folder: int, path: Path, content: bytes, basis: os.stat_result | None) -> Seen:
-    """Write a new file beside it, then let it take the name in one step."""
+    """Writes a new file next to it, then renames it over the old one."""
     temporary = f".teamwright-{os.urandom(6).hex()}.tmp"
     handle = _create(folder, temporary, 0o666 if basis is None else 0o600)
     try:
@@ -110,10 +110,10 @@ def _create(folder: int, name: str, mode: int) -> int:
 
 
 def _dress(folder: int, path: Path, handle: int, basis: os.stat_result) -> None:
-    """Owner, extended attributes (access lists too) and mode of the old file."""
+    """Copies the old file's owner, extended attributes (including ACLs) and mode."""
     mine = os.fstat(handle)
     if (mine.st_uid, mine.st_gid) != (basis.st_uid, basis.st_gid):
-        os.fchown(handle, basis.st_uid, basis.st_gid)  # not allowed: the caller writes in place instead
+        os.fchown(handle, basis.st_uid, basis.st_gid)  # if not permitted, the caller writes in place instead
     if hasattr(os, "listxattr"):
         old = open_entry(folder, path, os.O_RDONLY)
         try:
@@ -133,7 +133,7 @@ def _take_name(folder: int, temporary: str, path: Path, basis: os.stat_result | 
         _require_same(path, os.stat(path.name, dir_fd=folder, follow_symlinks=False), basis)
         os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         return
-    try:  # a link, unlike a rename, never covers a file that somebody made just now
+    try:  # unlike a rename, a link never overwrites a file that somebody just created
         os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     except FileExistsError:
         raise ToolError(f"{path} was made by somebody else just now. Read it first, then decide.") from None
@@ -151,7 +151,7 @@ def _write_in_place(folder: int, path: Path, content: bytes, basis: os.stat_resu
         _require_same(path, os.fstat(handle), basis)
         old = file.read(basis.st_size) if basis.st_size <= _MOST_RESTORED else None
         try:
-            if content and hasattr(os, "posix_fallocate"):  # room first: a full disk must not cost the old content
+            if content and hasattr(os, "posix_fallocate"):  # reserve first: a full disk must not cost the content
                 os.posix_fallocate(handle, 0, len(content))
             os.lseek(handle, 0, os.SEEK_SET)
             _write_all(handle, content)
@@ -182,7 +182,7 @@ def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _sync_directory(folder: int) -> None:
-    """So that the new name survives a power cut; not every file system can."""
+    """Makes the new name survive a power cut, where the file system supports it."""
     with suppress(OSError):
         readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:

@@ -10,9 +10,9 @@ from teamwright.host.files.paths import open_directory, open_judged
 from teamwright.host.process.child import ChildEnded, run_child
 
 SECONDS = 30
-MEMORY = 512 << 20  # bytes: a line is held as a whole, and there are files with one line
+MEMORY = 512 << 20  # bytes; ripgrep holds a whole line, and some files are a single line
 _ALWAYS = ("--no-config", "--color=never", "--no-messages")
-# Hidden files count, git's own do not; ignore files are obeyed outside of repositories too.
+# Search hidden files, but not git's own; obey ignore files outside repositories too.
 _BELOW = ("--hidden", "--glob=!.git", "--no-require-git")
 
 
@@ -33,14 +33,14 @@ def find_rg() -> str:
 async def search_below(
     root: Path, options: Sequence[str], words: Sequence[str], take: Callable[[bytes], bool], *, separator: bytes
 ) -> ChildEnded:
-    """Run rg in `root`; what it finds is named relative to it, with `./` in front."""
+    """Runs rg in `root`; results are relative paths that start with `./`."""
     argv = [find_rg(), *_ALWAYS, *_BELOW, *options, "--", *words, "./"]
     try:
         folder = open_directory(root)
     except FileNotFoundError:
         raise ToolError(f"{root} was removed just now. Look for where it went, or search another directory.") from None
     try:
-        # Through the open descriptor, so that a directory swapped for a link after judging is not searched.
+        # Use the open descriptor, so that a directory replaced by a link after judging is not searched.
         cwd = f"/proc/self/fd/{folder}" if os.path.isdir("/proc/self/fd") else str(root)  # noqa: PTH112, ASYNC240
         return await run_child(argv, take, seconds=SECONDS, separator=separator, cwd=cwd, memory=MEMORY)
     finally:
@@ -50,7 +50,7 @@ async def search_below(
 async def search_file(
     path: Path, options: Sequence[str], pattern: str, take: Callable[[bytes], bool], *, most: int | None = None
 ) -> ChildEnded:
-    """Run rg over one file of at most so many bytes, given to it as stdin."""
+    """Runs rg on one file, passed as stdin, of at most `most` bytes."""
     argv = [find_rg(), *_ALWAYS, *options, "--", pattern, "-"]
     handle = open_judged(path)
     try:

@@ -1,4 +1,4 @@
-"""States of single files: what lies at a path now, and how it is put back so that no crash leaves half of it."""
+"""States of single files: records what is at a path, and restores it so that no crash leaves half a file."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ CHANGED = "it was changed just now, by somebody else"
 
 
 class FileState(Struct, frozen=True):
-    """`data` of a file, `link` of a symbolic link; `why` nothing of it could be kept."""
+    """`data` belongs to a file, `link` to a symbolic link; `why` says why nothing could be kept."""
 
     kind: Literal["file", "link", "absent", "folder", "lost"]
     data: bytes = b""
@@ -30,7 +30,7 @@ class FileState(Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Equal where nothing but the time differs."""
+        """Equal for states that differ only in time."""
         match self.kind:
             case "file":
                 return file_mark(hashlib.sha256(self.data).hexdigest(), self.mode)
@@ -45,16 +45,16 @@ class FileState(Struct, frozen=True):
 
 
 def file_mark(hash: str, mode: int) -> str:
-    """Of a file with this content, by the hexadecimal digits of its SHA-256."""
+    """The mark of a file with this content, given its SHA-256 in hexadecimal."""
     return f"f{'x' if mode & 0o111 else ''}:{hash[:32]}"
 
 
 class NotRestored(Exception):
-    """In words: why a file stays as it is."""
+    """Why a file was not restored."""
 
 
 def look_at(path: str, most: int) -> FileState:
-    """What is there now; never waits, follows no link. Blocks."""
+    """The current state; never blocks on a device, follows no link. Does blocking I/O."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
@@ -78,7 +78,8 @@ def look_at(path: str, most: int) -> FileState:
 
 
 def put_back(path: Path, then: FileState, now: str, most: int) -> None:
-    """Let this be what lies there, in one step, if the mark of what lies there is `now`. Raises NotRestored. Blocks."""
+    """Restores this state in one step, provided that the current state has the mark `now`. Raises NotRestored.
+    Blocks."""
     try:
         _require_plain(path.parent)
         found = look_at(str(path), most)
@@ -102,7 +103,7 @@ def put_back(path: Path, then: FileState, now: str, most: int) -> None:
 
 
 def _rewrite(path: Path, then: FileState, found: FileState) -> None:
-    """As the tools write: owner, attributes and other names of the file stay."""
+    """Writes like the file tools: owner, attributes and other hard links are kept."""
     crashpoint("rewind.file")
     write_whole(path, then.data, basis=path.lstat() if found.kind == "file" else None)
     if stat.S_IMODE(path.lstat().st_mode) != then.mode:
@@ -110,13 +111,13 @@ def _rewrite(path: Path, then: FileState, found: FileState) -> None:
 
 
 def _require_plain(folder: Path) -> None:
-    """A path leads where it led when the file was kept; not through a link that has come since."""
+    """The path must lead where it led when the file was kept, not through a newer link."""
     if os.path.realpath(folder) != str(folder):
         raise NotRestored("its folder is a symbolic link now")
 
 
 def _remove_folder(path: Path) -> None:
-    """It may hold others, but no file: nothing of those was kept."""
+    """Removes a folder tree that contains no files, because none of those were kept."""
     if any(files for _, _, files in os.walk(path)):
         raise NotRestored("it is a directory with files now")
     for folder, _, _ in os.walk(path, topdown=False):
@@ -151,7 +152,7 @@ def _write(draft: Path, state: FileState) -> None:
 
 
 def count_lines(before: FileState, after: FileState) -> tuple[int, int]:
-    """Lines that were added and taken away, without their order; none of what is no text."""
+    """Lines added and removed, regardless of order; zero for files that are not text."""
     old, new = _lines(before), _lines(after)
     return (new - old).total(), (old - new).total()
 

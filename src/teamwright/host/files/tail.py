@@ -7,7 +7,7 @@ MOST = 30_000  # bytes
 
 
 def read_tail(path: Path) -> str:
-    """Its last bytes as text; empty if there is no such file yet."""
+    """The last bytes as text; empty if the file does not exist yet."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

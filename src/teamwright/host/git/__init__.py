@@ -1,2 +1,2 @@
-PLACE = (".teamwright", "worktrees")  # of worktrees, below the top of a repository
-LANDING = ".landing-"  # how trees of the landing queue are called there: they are nobody's worktree
+PLACE = (".teamwright", "worktrees")  # of worktrees, below a repository's top directory
+LANDING = ".landing-"  # prefix of the landing queue's trees there, which are no agent's worktrees

@@ -1,7 +1,7 @@
-"""Finds settings of a repository that make git run a program or look elsewhere, without running git.
+"""Finds repository settings that make git run a program or look elsewhere, without running git.
 
 A configuration that came with the files (an archive, a share, an image) can make the most harmless command run
-anything. What cannot be read counts as such a setting.
+anything. An unreadable configuration counts as such a setting.
 """
 
 import os
@@ -14,18 +14,18 @@ from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, 
 from teamwright.host.git.places import common_of, places, sure_places
 
 UNREADABLE = "a configuration that cannot be read"
-_MOST_FILES = 200  # that include each other, and submodules within submodules
+_MOST_FILES = 200  # files that include each other, and nested submodules
 _MOST_INDEX = 256 << 20
 _GITLINK = 0o160000
 
-# Whatever section it stands in, a key that is named like this tells git, or a program beside it, what to run.
+# A key with such a name, in any section, tells git or a companion program what to run.
 _RUNS = re.compile(
     r".*(command|cmd|program|prog|helper|hook|driver|textconv|editor|pager|browser|askpass|tunnel|filter|gitproxy)"
 )
 _KEYS = {
     "core": frozenset({"hookspath", "virtualfilesystem"}),
     "diff": frozenset({"external"}),
-    "extensions": frozenset({"partialclone"}),  # what is missing is fetched in the middle of a command that reads
+    "extensions": frozenset({"partialclone"}),  # missing objects are fetched in the middle of a reading command
     "filter": frozenset({"clean", "smudge", "process"}),
     "init": frozenset({"templatedir"}),
     "lfs": frozenset({"clean", "smudge", "path", "standalonetransferagent"}),
@@ -49,19 +49,19 @@ _SECTIONS = frozenset(
     }
 )
 _PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
-_HOOKS = ("post-index-change", "reference-transaction")  # those that also a command that reads can set off
+_HOOKS = ("post-index-change", "reference-transaction")  # hooks that even a reading command can trigger
 
 
 def programs(directory: str) -> tuple[str, ...]:
-    """The settings of the repository that git would find from here which run a program or lead git elsewhere.
+    """The settings that make git run a program or look elsewhere, in the repository that git would find from here.
 
-    Its local configuration, that of the worktree, what they include, and those of its submodules.
+    Covers its local and worktree configuration, their includes, and its submodules.
     """
     return tuple(dict.fromkeys(_of_places(os.path.abspath(directory), set())))
 
 
 def local_settings(directory: str) -> tuple[Entry, ...]:
-    """Every setting that git would read from here on top of the person's own. Raises UnreadableError."""
+    """All settings that git would read from here besides the person's own. Raises UnreadableError."""
     return tuple(entry for _, git in places(os.path.abspath(directory)) for entry in _settings(git))
 
 
@@ -102,7 +102,7 @@ _judged: dict[str, tuple[tuple[Entry, ...], tuple[Entry, ...]]] = {}
 
 
 def _notable(path: str) -> tuple[Entry, ...]:
-    """Those of a file's settings that count; judged once, for a file may have thousands."""
+    """The settings in a file that matter; cached, because a file may have thousands."""
     entries = read_config(path)
     known = _judged.get(path)
     if not known or known[0] is not entries:
@@ -122,7 +122,7 @@ def is_program(name: str, value: str | None) -> bool:
         return True
     if section == "submodule" and key == "update":
         return (value or "").lstrip().startswith("!")
-    return "::" in _address(section, sub, value or "")  # `ext::sh -c …` names the program which goes there
+    return "::" in _address(section, sub, value or "")  # `ext::sh -c …` names a program to run
 
 
 def _address(section: str, sub: str, value: str) -> str:
@@ -132,12 +132,12 @@ def _address(section: str, sub: str, value: str) -> str:
 
 
 def _counts(git: str, found: tuple[Entry, ...]) -> bool:
-    """In a linked worktree git passes over `core.worktree`, unless each has settings of its own."""
+    """Does `core.worktree` apply? Git ignores it in a linked worktree, unless each worktree has its own settings."""
     return not common_of(git) or any(name == "extensions.worktreeconfig" for name, _ in found)
 
 
 def _is_top(git: str, value: str | None, top: str) -> bool:
-    """A submodule's configuration names its own tree."""
+    """Is it the repository's own tree? A submodule's configuration names that."""
     return os.path.realpath(os.path.join(git, value or "")) == os.path.realpath(top)
 
 
@@ -148,7 +148,7 @@ def _settings(git: str, read: Callable[[str], tuple[Entry, ...]] = read_config) 
 
 
 def _all(file: str, seen: set[str], read: Callable[[str], tuple[Entry, ...]]) -> Iterator[Entry]:
-    """Its settings, and those of every file that it may include, whatever the condition."""
+    """The settings in a file and in every file it may include, whatever the condition."""
     if file in seen:
         return
     if len(seen) >= _MOST_FILES:
@@ -161,14 +161,14 @@ def _all(file: str, seen: set[str], read: Callable[[str], tuple[Entry, ...]]) ->
             yield from _all(os.path.join(os.path.dirname(file), told), seen, read)
 
 
-# --- submodules: git starts another git in them, and that one reads a configuration of its own
+# --- submodules: git starts another git there, which reads its own configuration
 
 
 _links: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
 
 
 def _submodules(git: str) -> tuple[str, ...]:
-    """Paths that the index has as repositories of their own."""
+    """Paths that the index lists as submodules."""
     path = os.path.join(git, "index")
     try:
         found = os.stat(path)
@@ -187,7 +187,7 @@ def _submodules(git: str) -> tuple[str, ...]:
 
 
 def has_submodules(directory: str) -> bool:
-    """Has the repository here others inside of it? So it counts where that cannot be told."""
+    """Does the repository contain submodules? Also True if it cannot be told."""
     try:
         return any(_submodules(git) for _, git in sure_places(directory))
     except UnreadableError:
@@ -195,7 +195,7 @@ def has_submodules(directory: str) -> bool:
 
 
 def _width(git: str) -> int:
-    """Bytes of an object's name."""
+    """Bytes of an object id."""
     formats = [value for name, value in _settings(git) if name == "extensions.objectformat"]
     return 32 if formats[-1:] == ["sha256"] else 20
 
@@ -207,7 +207,7 @@ def _gitlinks(path: str, found: os.stat_result, width: int) -> Iterator[str]:
         data = file.read(_MOST_INDEX)
     if data[:4] != b"DIRC":
         raise UnreadableError(path)
-    if b"link" in data[-64_000:] and not os.path.basename(path).startswith("shared"):  # split: a part lies beside it
+    if b"link" in data[-64_000:] and not os.path.basename(path).startswith("shared"):  # split: part is in another file
         folder = os.path.dirname(path)
         for name in os.listdir(folder):
             if name.startswith("sharedindex."):
@@ -218,7 +218,7 @@ def _gitlinks(path: str, found: os.stat_result, width: int) -> Iterator[str]:
 
 
 def index_paths(directory: str, most: int) -> list[str] | None:
-    """What the repository here tracks, from the top of its tree; None where that cannot be told, or is more."""
+    """The tracked paths, from the top of the tree; None if they cannot be told or there are more than `most`."""
     git = next((git for _, git in sure_places(directory)), "")
     path = os.path.join(git, "index")
     try:
@@ -234,7 +234,7 @@ def index_paths(directory: str, most: int) -> list[str] | None:
 
 
 def _walk_index(data: bytes, width: int) -> Iterator[tuple[int, bytes]]:
-    """Mode and path of each entry, as `gitformat-index` describes it."""
+    """Mode and path of each entry, as described in `gitformat-index`."""
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     at, last = 12, b""
     for _ in range(count):
@@ -251,7 +251,7 @@ def _walk_index(data: bytes, width: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _offset(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable width, as packs have it, and where it ends."""
+    """A variable-width number as used in packs, and where it ends."""
     byte = data[at]
     value = byte & 127
     while byte & 128:

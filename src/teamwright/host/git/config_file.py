@@ -1,4 +1,4 @@
-"""Reads a git configuration file as git does, without git: names and values in order."""
+"""Parses a git configuration file as git does, without git: names and values in order."""
 
 import os
 import re
@@ -9,8 +9,8 @@ from typing import TypeAlias
 from teamwright.core.errors import SettingsError
 from teamwright.osfiles.reading import read_whole
 
-MOST = 1 << 20  # bytes: no file that a person wrote comes near it
-_FRESH = 200_000_000  # nanoseconds: what changed just now may change once more without another time of change
+MOST = 1 << 20  # bytes; no hand-written file comes near it
+_FRESH = 200_000_000  # nanoseconds; a file changed this recently may change again without a new timestamp
 _MOST_KEPT = 256
 
 _GAP = re.compile(r"(?:[ \t\r\n]+|[#;][^\n]*)*")
@@ -19,19 +19,19 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|\n|\Z)")
 _PLAIN = re.compile(r'[^\\"\n#; \t\r\0]+')
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"', "\n": ""}
 
-Entry: TypeAlias = tuple[str, str | None]  # `section.Sub Section.key`, and its value; None where none is given
+Entry: TypeAlias = tuple[str, str | None]  # `section.Sub Section.key` and its value; None if no value is given
 _Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
 class UnreadableError(Exception):
-    """It is there, and git may make something of it, but we cannot tell what."""
+    """The file exists and git may understand it, but we cannot."""
 
 
 _kept: dict[str, tuple[_Stamp, tuple[Entry, ...]]] = {}
 
 
 def read_config(path: str) -> tuple[Entry, ...]:
-    """What the file says; nothing where there is none."""
+    """The file's settings; none if it does not exist."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
@@ -61,7 +61,7 @@ def _read(path: str) -> str:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of a file with plain line ends. Names as git compares them: only a subsection keeps its case."""
+    """The entries of a file with plain line ends. Names are normalised as in git: only subsections keep their case."""
     at, section = 0, ""
     while True:
         gap = _GAP.match(text, at)
@@ -82,7 +82,7 @@ def parse(text: str) -> Iterator[Entry]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """The value that begins here, and where the next line does."""
+    """The value that starts here, and the start of the next line."""
     told: list[str] = []
     blank, quoted = "", False
     while at < len(text) and (c := text[at]) != "\n":
@@ -117,7 +117,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def parts(name: str) -> tuple[str, str, str]:
-    """Section, subsection and key: a subsection may have points of its own."""
+    """Section, subsection and key; a subsection may contain dots."""
     section, _, rest = name.partition(".")
     sub, _, key = rest.rpartition(".")
     return section, sub, key
@@ -127,6 +127,6 @@ _YES, _NO = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off", "
 
 
 def is_boolean(value: str | None) -> bool:
-    """What git takes for yes or no where a program could stand as well."""
+    """Does git read this value as a boolean, where it could also be a program?"""
     told = "true" if value is None else value.lower()
     return told in _YES | _NO or bool(re.fullmatch(r"[+-]?\d+[kmg]?", told))

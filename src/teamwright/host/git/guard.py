@@ -1,7 +1,8 @@
-"""Guards our own git against the configuration of repositories that the person does not trust.
+"""Protects our own git from the configuration of repositories that the person does not trust.
 
-Filters and drivers of a repository's configuration are commands. In a trusted one they work as the person set them up
-(git-lfs needs it); elsewhere each is put out of action by a setting that outranks it, and files are taken as they lie.
+Filters and drivers in a repository's configuration are commands. In a trusted repository they work as configured
+(git-lfs needs that); elsewhere each one is disabled by a setting with higher precedence, and files are read as they
+are.
 """
 
 import os
@@ -14,15 +15,15 @@ from teamwright.host.git.config import local_settings, programs
 from teamwright.host.git.config_file import UnreadableError, parts
 from teamwright.host.git.places import repository_of
 
-_MOST = 200  # drivers: more than any project has, and the environment must hold them
-_TEXT_MERGE = "git merge-file %A %O %B"  # what git itself does where no driver is named
+_MOST = 200  # drivers: more than any project has, and few enough for the environment
+_TEXT_MERGE = "git merge-file %A %O %B"  # git's own behaviour without a driver
 _ALWAYS = {
     "core.sshCommand": "false",
     "core.askPass": "true",
     "core.alternateRefsCommand": "true",
     "core.virtualFilesystem": "",
     "credential.helper": "",
-    "diff.ignoreSubmodules": "dirty",  # to look into one, git starts another git, which obeys none of this
+    "diff.ignoreSubmodules": "dirty",  # to look into a submodule, git starts another git that ignores these settings
     "gpg.program": "false",
     "gpg.ssh.program": "false",
     "gpg.x509.program": "false",
@@ -35,13 +36,13 @@ _trusted: set[str] = set()
 
 
 def trust_repository(directory: Path, *, trusted: bool) -> None:
-    """The word of the person on the repository around this directory, for this process."""
+    """Sets whether the person trusts the repository around this directory, for this process."""
     if common := repository_of(str(directory)):
         (_trusted.add if trusted else _trusted.discard)(common)
 
 
 def is_trusted(directory: Path) -> bool:
-    """Its worktrees and submodules with it."""
+    """Trust includes the repository's worktrees and submodules."""
     if not _trusted:
         return False
     common = repository_of(str(directory))
@@ -49,7 +50,8 @@ def is_trusted(directory: Path) -> bool:
 
 
 def guarding(directory: Path) -> dict[str, str]:
-    """The environment that keeps git from running what the repository here names; empty if that is trusted."""
+    """An environment that keeps git from running what this repository configures; empty if the repository is
+    trusted."""
     if is_trusted(directory):
         return {}
     settings = dict(_overrides(directory))
@@ -82,7 +84,8 @@ def _overrides(directory: Path) -> Iterator[tuple[str, str]]:
 
 
 def refuse_to_run(directory: Path, what: str) -> None:
-    """Where git has to work as the person would run it: only if nothing of an untrusted repository would run."""
+    """For git commands that must run as the person would run them: refuses if an untrusted repository would run
+    programs."""
     if is_trusted(directory):
         return
     if named := [*programs(str(directory)), *_hooks(directory)]:
@@ -93,7 +96,7 @@ def refuse_to_run(directory: Path, what: str) -> None:
 
 
 def refuse_elsewhere(directory: Path) -> None:
-    """A configuration may name any directory as its working tree; an untrusted one is not followed there."""
+    """A configuration may declare any directory as its working tree; for an untrusted one that is refused."""
     if not is_trusted(directory) and "core.worktree" in programs(str(directory)):
         raise ToolError(
             f"The git configuration of {shown(str(directory))} says that its files lie elsewhere (core.worktree), and "

@@ -1,4 +1,4 @@
-"""Lists every path that any commit of a repository has, so that a rule on a path can be held against its history."""
+"""Lists every path in any commit of a repository, so that path rules can be applied to its history."""
 
 import os
 import select
@@ -14,8 +14,8 @@ _MOST_BYTES = 32 << 20
 
 
 def paths_ever(directory: str, revisions: Sequence[str] = ()) -> list[str] | None:
-    """Paths from the top of the tree in all commits that a branch, a tag, a stash or a reflog leads to, and in those
-    that `revisions` name; None where that takes too long, is too much, or one of these names no commit."""
+    """Paths, from the top of the tree, in all commits reachable from branches, tags, stashes, reflogs and `revisions`.
+    None if that takes too long or is too much, or if a revision names no commit."""
     tips = [part for one in revisions for part in _ends(one)]
     words = ["rev-list", "--objects", "--all", "--reflog", *(f"{tip}^{{commit}}" for tip in tips), "--"]
     told = _output(words, directory)
@@ -47,7 +47,7 @@ def _output(words: Sequence[str], directory: str) -> bytes | None:
 
 
 def _read_all(stream: int, out: bytearray, until: float) -> bool:
-    """Has all been read in time?"""
+    """Returns whether everything was read in time."""
     while len(out) <= _MOST_BYTES:
         ready, _, _ = select.select([stream], [], [], max(0.0, until - time.monotonic()))
         if not ready:

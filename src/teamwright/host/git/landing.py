@@ -1,4 +1,4 @@
-"""Merges or rebases a branch onto a commit, in a fresh worktree of its own; a conflict is never guessed away."""
+"""Merges or rebases a branch onto a commit in a fresh worktree; conflicts are never resolved by guessing."""
 
 import re
 import shutil
@@ -18,9 +18,9 @@ from teamwright.host.git.worktrees.create import CHECKOUT, link, prepare_place
 from teamwright.host.git.worktrees.record import Worktree, is_there, lock_reason, private_at, registered
 
 Method = Literal["merge", "rebase"]
-KEPT = "refs/teamwright/landing/"  # commits of all branches that were ever in the queue
+KEPT = "refs/teamwright/landing/"  # refs that keep the commits of all branches ever queued
 MOST_CONFLICT = 12_000  # characters of a conflict's text
-# Nothing recorded or configured solves a conflict, moves other branches, or waits for a key.
+# No recorded or configured resolution applies, no other branch moves, and nothing waits for a key.
 _ALONE = (
     "rerere.enabled=false",
     "commit.gpgSign=false",
@@ -43,7 +43,7 @@ class Tried(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """It cannot be put there. `paths` are those that both sides changed; `text` is what git says of it."""
+    """The branch does not apply. `paths` were changed on both sides; `text` is git's output."""
 
     paths: tuple[str, ...]
     text: str
@@ -56,14 +56,14 @@ class Conflict(Struct, frozen=True):
 
 
 async def keep_commit(place: Checkout, branch: str, tip: str) -> str:
-    """The hidden ref that holds it from now on."""
+    """The hidden ref that keeps the commit from now on."""
     ref = f"{KEPT}{branch.replace('/', '+')}-{tip[:12]}"
     await git_text("update-ref", ref, tip, cwd=place.top)
     return ref
 
 
 async def require_identity(place: Checkout) -> None:
-    """Who commits merges. Raises ToolError where git does not know."""
+    """Requires a committer for merges. Raises ToolError if git knows none."""
     ran = await git("var", "GIT_COMMITTER_IDENT", cwd=place.top)
     if ran.status:
         raise ToolError(
@@ -88,7 +88,7 @@ async def open_tree(place: Checkout, path: Path, commit: str, links: Sequence[st
 
 
 async def close_tree(place: Checkout, path: Path) -> None:
-    """Whatever it holds: it was ours from the beginning, and is no work of anybody."""
+    """Removes the tree with all its content: it was ours from the start and holds nobody's work."""
     ran = await git("worktree", "remove", "-f", "-f", str(path), cwd=place.top, limit=CHECKOUT)
     if ran.status and is_there(path):
         shutil.rmtree(path, ignore_errors=True)
@@ -97,7 +97,7 @@ async def close_tree(place: Checkout, path: Path) -> None:
 
 
 async def close_left_trees(place: Checkout) -> None:
-    """Those of a process that was killed. Only for whoever holds the queue's lock."""
+    """Removes trees of a killed process. Only call this while holding the queue's lock."""
     folder = place.top.joinpath(*PLACE)
     left = {path for path, _ in registered(place.common) if path.parent == folder and path.name.startswith(LANDING)}
     with suppress(OSError):
@@ -107,7 +107,7 @@ async def close_left_trees(place: Checkout) -> None:
 
 
 async def put_on(tree: Path, onto: str, tip: str, *, method: Method, words: str) -> Tried | Conflict:
-    """`tree` stands at `onto`. `words` is the message of a merge commit."""
+    """Puts `tip` on top of `onto`, where `tree` is checked out. `words` is the message of a merge commit."""
     if method == "rebase":
         ran = await git(*_SETTINGS, "rebase", "--quiet", "--no-verify", onto, tip, cwd=tree, limit=CHECKOUT)
     else:
@@ -123,7 +123,7 @@ async def put_on(tree: Path, onto: str, tip: str, *, method: Method, words: str)
 
 
 def _detached_at(tree: Path) -> str:
-    """The commit, as git's own file has it; empty where that says something else (gitrepository-layout)."""
+    """The commit, read from git's own file; empty if it says something else (gitrepository-layout)."""
     with suppress(OSError):
         if private := private_at(tree):
             said = (private / "HEAD").read_text(errors="replace").strip()

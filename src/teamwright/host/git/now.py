@@ -1,4 +1,4 @@
-"""Sums up a repository as it is now in one line, within half a second or not at all."""
+"""Sums up the current state of a repository in one line, within half a second or not at all."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +11,7 @@ from teamwright.core.text import shown
 from teamwright.host.git.guard import refuse_elsewhere
 from teamwright.host.git.places import top_of
 
-LIMIT = 0.5  # seconds: a model can ask git itself
+LIMIT = 0.5  # seconds; beyond that the model can ask git itself
 COMMITS = 3
 _SUBJECT = 60  # characters
 _SUBMODULES = "--ignore-submodules=dirty"  # to look into one, git starts another git there
@@ -20,7 +20,7 @@ _HEAD = "# branch.head "
 
 
 class GitNow(Struct, frozen=True):
-    """`changed` counts paths that are not committed; None: it took too long to tell. `commits`: newest first."""
+    """`changed` counts uncommitted paths; None: it took too long to find out. `commits`: newest first."""
 
     branch: str  # empty at a detached HEAD
     changed: int | None = None
@@ -28,7 +28,7 @@ class GitNow(Struct, frozen=True):
 
 
 async def read_now(cwd: Path) -> GitNow | None:
-    """None where there is no repository, or none that git can speak about."""
+    """None if there is no repository, or git cannot describe it."""
     if not top_of(str(cwd)):
         return None
     try:
@@ -48,13 +48,13 @@ async def read_now(cwd: Path) -> GitNow | None:
     async with anyio.create_task_group() as group:
         group.start_soon(ask, *_STATUS)
         group.start_soon(ask, "log", f"-{COMMITS}", "--format=%h %s")
-    if "status" not in told:  # too many files
+    if "status" not in told:  # it timed out: too many files
         await ask("symbolic-ref", "--quiet", "--short", "HEAD")
     return _read(told) if told else None
 
 
 def _read(told: dict[str, str]) -> GitNow:
-    """From what git printed, by the command."""
+    """Parses git's output, by command."""
     commits = tuple(shown(line, _SUBJECT) for line in told.get("log", "").splitlines())
     if "status" not in told:
         return GitNow(shown(told.get("symbolic-ref", "").strip(), 100), None, commits)
@@ -65,7 +65,7 @@ def _read(told: dict[str, str]) -> GitNow:
 
 
 def in_words(now: GitNow, *, commits: bool) -> str:
-    """`commits`: with their subjects, which are the words of whoever wrote them."""
+    """`commits`: with their subjects, which are their authors' words."""
     branch = f"branch {now.branch}" if now.branch else "no branch"
     state = {None: "", 0: ", clean"}.get(now.changed, f", {now.changed} changed or new")
     last = f"; last commits: {'; '.join(now.commits)}" if commits and now.commits else ""

@@ -1,6 +1,6 @@
 """Finds the repository around a directory as git would, without running git or reading its configuration.
 
-Files of ours are left out by its own list, which nobody commits.
+Also adds our own files to the repository's local exclude list, which is never committed.
 """
 
 import os
@@ -14,12 +14,12 @@ from teamwright.osfiles.reading import read_plain
 
 
 def repository_of(directory: str) -> str:
-    """The git directory that all worktrees of the repository here share, by its real path; empty if there is none."""
+    """The git directory shared by all worktrees of this repository, as a real path; empty if there is none."""
     return next((os.path.realpath(common_of(git) or git) for _, git in sure_places(directory)), "")
 
 
 def top_of(directory: str) -> str:
-    """The tree that the repository here belongs to; empty if there is none."""
+    """The working tree that the directory belongs to; empty if there is none."""
     return next((top for top, git in places(os.path.abspath(directory)) if _is_git_directory(git)), "")
 
 
@@ -28,7 +28,7 @@ def sure_places(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def places(directory: str) -> Iterator[tuple[str, str]]:
-    """(tree, git directory) that git might take, nearest first; the last one it surely would."""
+    """(tree, git directory) pairs that git might use, nearest first; the last is one it certainly would."""
     here = directory
     while True:
         mark = os.path.join(here, ".git")
@@ -52,7 +52,7 @@ def _looks_bare(here: str) -> bool:
 
 
 def _follow(mark: str) -> str:
-    """A file instead of a directory says where it lies."""
+    """The git directory; a `.git` file names another place."""
     told = text_of(mark)
     return os.path.join(os.path.dirname(mark), told[8:]) if told.startswith("gitdir: ") else mark
 
@@ -74,24 +74,24 @@ def _is_head(path: str) -> bool:
 
 
 def common_of(git: str) -> str:
-    """The directory that a linked worktree shares with the main one; empty if it is no such worktree."""
+    """The directory that a linked worktree shares with the main one; empty if it is not one."""
     told = text_of(os.path.join(git, "commondir"))
     return os.path.join(git, told) if told else ""
 
 
 def text_of(path: str, *, follow: bool = True) -> str:
-    """What a small file says; empty where there is none to read. `follow`: may it be a link?"""
+    """The content of a small file; empty if it cannot be read. `follow`: may it be a link?"""
     try:
         return os.fsdecode(read_plain(path, 8192, follow=follow) or b"").rstrip("\r\n")
     except SettingsError:
         return ""
 
 
-# --- what it leaves out
+# --- local excludes
 
 
 def leave_out(common: Path, pattern: str) -> None:
-    """`common` is the directory that all trees of the repository share. Raises OSError."""
+    """`common` is the git directory shared by all trees. Raises OSError."""
     exclude, line = common / "info" / "exclude", os.fsencode(pattern)
     exclude.parent.mkdir(exist_ok=True)
     with exclude.open("a+b") as file:
@@ -102,7 +102,7 @@ def leave_out(common: Path, pattern: str) -> None:
 
 
 def leave_out_file(file: Path) -> None:
-    """Where it lies in a repository; as well as it can be done: a list that cannot be written loses nobody anything."""
+    """Excludes a file if it is in a repository. Best effort: failing to write the list loses nothing."""
     top, common = top_of(str(file.parent)), repository_of(str(file.parent))
     if top and common and file.is_relative_to(top):
         with suppress(OSError):

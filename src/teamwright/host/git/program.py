@@ -1,6 +1,6 @@
-"""Runs one program to its end, in a thread, and takes all that it says.
+"""Runs one program to its end in a thread, and collects its output.
 
-By pipes of the event loop each start costs twice as much, and git is started often.
+Starting it with the event loop's pipes takes twice as long, and git is started often.
 """
 
 import os
@@ -21,28 +21,28 @@ import msgspec
 from anyio.lowlevel import RunVar
 from msgspec import Struct
 
-_AT_ONCE = 64  # programs; more wait until one of them has ended
+_AT_ONCE = 64  # programs; further ones wait for one to end
 _CHUNK = 1 << 16
-_SETTLE = 1.0  # seconds for output that is still on its way when the program itself has ended
-_LOOK = 0.1  # seconds between looks whether it has ended, where the kernel does not tell
+_SETTLE = 1.0  # seconds to wait for remaining output after the program has ended
+_LOOK = 0.1  # seconds between checks for its end, if the kernel cannot notify us
 
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("programs at once")
 
 
 class HowToStart(Struct, frozen=True, kw_only=True):
-    """How it is started."""
+    """How to start it."""
 
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
     input: bytes | None = None
-    source: int | None = None  # a handle that it reads from, in place of `input`
-    sink: int | None = None  # a handle that it writes to
-    handles: Sequence[int] = ()  # that it inherits
+    source: int | None = None  # a handle to read from, instead of `input`
+    sink: int | None = None  # a handle to write to
+    handles: Sequence[int] = ()  # inherited handles
 
 
 class BoundedOutput(Struct):
-    """What it said, up to a limit. It may go on past that, or it would wait for us."""
+    """The output, up to a limit. The program may write more; we keep reading so that it does not block."""
 
     most: int
     data: bytearray = msgspec.field(default_factory=bytearray)
@@ -55,13 +55,13 @@ class BoundedOutput(Struct):
 
 
 class Input(Struct):
-    """What it is given to read."""
+    """Data for the program's stdin."""
 
     data: bytes
     at: int = 0
 
     def write(self, fd: int) -> bool:
-        """As much as it takes now. False: that was all, or it does not want any more."""
+        """Writes as much as the program takes now. False: all is written, or it reads no more."""
         try:
             self.at += os.write(fd, self.data[self.at : self.at + _CHUNK])
         except BrokenPipeError:
@@ -70,7 +70,7 @@ class Input(Struct):
 
 
 class Program:
-    """Runs once. `status` stays None if it was stopped because of the time limit."""
+    """Runs once. `status` stays None if the time limit stopped it."""
 
     def __init__(self, start: HowToStart, limit: float, *, most_out: int, most_err: int) -> None:
         self._start, self._limit = start, limit
@@ -79,8 +79,8 @@ class Program:
         self._stopped, self._collecting = False, threading.Lock()
 
     async def run(self) -> None:
-        """On return nothing of it runs any more, also where we are cancelled. Raises OSError or ValueError if it
-        cannot be started."""
+        """On return the program is gone, even if we are cancelled. Raises OSError or ValueError if it cannot be
+        started."""
         limiter, fault = _limiter.get(None), None
         if limiter is None:
             _limiter.set(limiter := anyio.CapacityLimiter(_AT_ONCE))
@@ -92,7 +92,7 @@ class Program:
                 except (OSError, ValueError) as error:
                     fault = error
             group.cancel_scope.cancel()
-        await anyio.lowlevel.checkpoint_if_cancelled()  # we ended it: it has no outcome
+        await anyio.lowlevel.checkpoint_if_cancelled()  # we killed it, so it has no outcome
         if fault is not None:
             raise fault
 
@@ -103,14 +103,14 @@ class Program:
             self._stop()
 
     def _stop(self) -> None:
-        """It and what it started; only while it is not collected, for then nobody else can have its number."""
+        """Kills it and its children; only before it is reaped, because until then its pid cannot be reused."""
         with self._collecting:
             self._stopped = True
             if self._process is not None and self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
 
-    # --- in a thread
+    # --- in the thread
 
     def _run(self) -> None:
         start = self._start
@@ -128,7 +128,7 @@ class Program:
         with self._collecting:
             self._process = process
         try:
-            if self._stopped:  # before there was anything to stop
+            if self._stopped:  # stopped before it was started
                 return
             if self._talk(process):
                 self._collect(process)
@@ -142,12 +142,12 @@ class Program:
                         pipe.close()
 
     def _collect(self, process: "subprocess.Popen[bytes]") -> None:
-        """It has ended, or was killed: this is short. Without it a zombie stays."""
+        """Reaps it, which is quick after it has ended or was killed, and leaves no zombie."""
         with self._collecting:
             process.wait()
 
     def _talk(self, process: "subprocess.Popen[bytes]") -> bool:
-        """Until it has ended and said everything. False: it did not end in time."""
+        """Reads until it has ended and its output is complete. False: it did not end in time."""
         deadline, ended, exit = time.monotonic() + self._limit, False, _exit_of(process.pid)
         with selectors.DefaultSelector() as pipes:
             try:
@@ -198,7 +198,7 @@ class Program:
 
 
 def _exit_of(pid: int) -> int | None:
-    """A handle that can be read from once the process has ended; None where there is no such thing."""
+    """A handle that becomes readable when the process has ended; None if the system has no such thing."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

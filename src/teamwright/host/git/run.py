@@ -1,4 +1,4 @@
-"""Runs git by argv so that it never waits for a person, and reads what it says of a repository."""
+"""Runs git by argv so that it never waits for a person, and reads basic facts of a repository."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ from teamwright.host.process.environment import holds_secret, tool_environment
 MOST_OUT = 32 << 20
 MOST_ERR = 16_000
 
-# No hook, daemon or helper of the repository's configuration runs; what we read does not depend on a person's taste.
-# What a trusted repository may run besides, filters and merge drivers, stands in `git_guard`.
+# No hook, daemon or helper from the repository's configuration runs, and personal settings do not affect what we read.
+# What a trusted repository may run in addition, filters and merge drivers, is in `guard`.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -40,7 +40,7 @@ _FRONT = (
 )
 _NOBODY_THERE = {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
-# Set where we are started by a hook of git: they would lead it to another repository than that of the directory.
+# Set if a git hook started us; they would point git to another repository than the directory's.
 _ELSEWHERE = frozenset(
     {
         "GIT_DIR",
@@ -58,7 +58,7 @@ _ELSEWHERE = frozenset(
 
 
 class Ran(Struct, frozen=True):
-    """How git ended and what it said. Bytes that are no UTF-8 stay as surrogates, so that paths remain true."""
+    """How git ended, and its output. Bytes that are not UTF-8 become surrogates, so that paths stay exact."""
 
     status: int
     out: str
@@ -67,7 +67,7 @@ class Ran(Struct, frozen=True):
 
     @property
     def complaint(self) -> str:
-        """The line that says what went wrong, fit for a screen."""
+        """The line that says what went wrong, made safe for a screen."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         wrong = [line for line in lines if line.startswith(("fatal:", "error:"))]
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
@@ -77,13 +77,13 @@ class Ran(Struct, frozen=True):
 def _environment(cwd: Path, extra: Mapping[str, str], *, as_person: bool) -> dict[str, str]:
     if not as_person:
         return tool_environment(os.environ, _NOBODY_THERE | guarding(cwd) | dict(extra))
-    # No key is any business of a hook's, ours least of all.
+    # hooks must not see any keys, least of all ours
     kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE and not holds_secret(name)}
     return kept | tool_environment(os.environ, _NOBODY_THERE | dict(extra))
 
 
 def quiet_command(args: Sequence[str], cwd: Path) -> tuple[list[str], dict[str, str]]:
-    """Words and environment with which git runs nothing of a repository that is not trusted, and waits for nobody."""
+    """Words and environment for a git that runs nothing from an untrusted repository and never waits for anybody."""
     return ["git", *_FRONT, *args], _environment(cwd, {}, as_person=False)
 
 
@@ -98,12 +98,14 @@ async def git(
     sink: int | None = None,
     as_person: bool = False,
 ) -> Ran:
-    """Run it to its end, whatever its status; past `limit` seconds or at our cancellation it is killed.
+    """Runs git to its end, whatever its status; it is killed after `limit` seconds or if we are cancelled.
 
-    `source` and `sink` are handles of files that git reads from and writes to, from where they stand: for what is too
+    `source` and `sink` are handles of files that git reads from and writes to at their current position, for data too
     large for memory.
-    `held` is the handle of a lock that git inherits: should we be killed, the lock lasts until git has ended too.
-    `as_person`: with the settings, hooks and environment of the person who asked for it; it still never waits for one.
+
+    `held` is the handle of a lock that git inherits: if we are killed, the lock lasts until git has ended too.
+
+    `as_person`: use the person's settings, hooks and environment; it still never waits for anybody.
     """
     env = _environment(cwd, extra or {}, as_person=as_person)
     front = ("--no-pager",) if as_person else _FRONT
@@ -136,7 +138,7 @@ def _not_started(error: Exception, cwd: Path) -> ToolError:
 
 @lru_cache(16)
 def _find_git(path: str) -> str:
-    """Looked for once, and not at each start in every directory of the path."""
+    """Cached, because each lookup searches every directory in PATH."""
     return shutil.which("git", path=path) or "git"
 
 
@@ -148,7 +150,7 @@ async def git_text(
     extra: Mapping[str, str] | None = None,
     held: int | None = None,
 ) -> str:
-    """What git printed; a ToolError with git's own words if it failed."""
+    """Git's output; raises ToolError with git's own words if it fails."""
     ran = await git(*args, cwd=cwd, limit=limit, input=input, extra=extra, held=held)
     if ran.status or ran.cut:
         why = f"more than {MOST_OUT:,} bytes of output" if ran.cut else ran.complaint
@@ -161,11 +163,11 @@ async def git_text(
 
 
 class Checkout(Struct, frozen=True):
-    """Where a directory belongs. `top` is the main tree, also when `here` is a linked worktree of it."""
+    """The repository of a directory. `top` is the main tree, even if `here` is a linked worktree."""
 
     top: Path
     here: Path
-    common: Path  # the git directory that all its worktrees share
+    common: Path  # the git directory shared by all worktrees
     head: str
 
 
@@ -202,12 +204,12 @@ def _main_top(here: Path, private: Path, common: Path) -> Path:
         return here
     if common.name == ".git":
         return common.parent
-    # A submodule, a bare repository with worktrees, a git directory elsewhere: git cannot name the main tree.
+    # For submodules, bare repositories with worktrees and separate git directories, git cannot name the main tree.
     return here.parents[2] if here.parts[-3:-1] == (".teamwright", "worktrees") else here
 
 
 async def commit_of(name: str, *, cwd: Path) -> str | None:
-    """The commit that a name means; None if there is no such name."""
+    """The commit that a name refers to; None if there is none."""
     ran = await git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", cwd=cwd)
     return ran.out.strip() if ran.status == 0 else None
 

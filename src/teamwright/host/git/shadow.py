@@ -1,7 +1,7 @@
-"""Sees what a command changes in a work tree, by a repository of our own that has its files in view.
+"""Detects what a command changes in a work tree, using a separate repository of ours on the same files.
 
-It has its own index and objects and reads no configuration of the true one, so no filter or hook of the directory
-runs, and contents are taken as they lie there. It is a cache: what must last is copied out of it.
+It has its own index and objects and does not read the real repository's configuration. So no filter or hook of the
+directory runs, and contents are taken as they are. It is only a cache: whatever must last is copied out of it.
 """
 
 import os
@@ -18,27 +18,28 @@ from teamwright.host.git.config_file import UnreadableError
 from teamwright.host.git.places import repository_of
 from teamwright.host.git.run import git_text
 
-_BATCH = 16_000_000  # bytes of contents that are asked for at once
+_BATCH = 16_000_000  # bytes of contents requested at once
 _CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcompression = 1\n"
-_RAW = b"* -text -ident -filter -working-tree-encoding -eol\n"  # outranks every .gitattributes
+_RAW = b"* -text -ident -filter -working-tree-encoding -eol\n"  # overrides every .gitattributes
 _LINK, _GITLINK, _EXECUTABLE = "120000", "160000", "100755"
 
 
 class LookLimits(Struct, frozen=True):
-    """How much is looked at; a tree that has more is left alone, and so is a command that changes more."""
+    """Limits. A tree that exceeds them is skipped, and so is a command that changes more."""
 
     first: float = 2.5  # seconds for the first look, which reads every file
     later: float = 2.0
-    index: int = 6_000_000  # bytes of the true one: that of some 60,000 files, which no first look gets through
-    files: int = 50_000  # that are new or changed at one look
-    total: int = 300_000_000  # bytes of them
-    file: int = 20_000_000  # bytes of one; a larger one is not kept
-    changed: int = 2_000  # files, by one command
-    kept: int = 100_000_000  # bytes of them as they were
+    index: int = 6_000_000  # bytes of the real index: about 60,000 files, more than a first look can handle
+    files: int = 50_000  # new or changed files per look
+    total: int = 300_000_000  # their bytes in total
+    file: int = 20_000_000  # bytes per file; larger ones are not kept
+    changed: int = 2_000  # files changed by one command
+    kept: int = 100_000_000  # bytes of their earlier contents
 
 
 class TreeChange(Struct, frozen=True):
-    """`before` is the name of a content; empty where nothing was there. `link`: it is a symbolic link's target."""
+    """`before` is the id of the earlier content; empty if there was none. `link`: the content is a symbolic link's
+    target."""
 
     path: str
     before: str
@@ -47,17 +48,17 @@ class TreeChange(Struct, frozen=True):
 
 
 class Look(Struct, frozen=True):
-    """A tree at one moment; `unkept` are files that are too large or cannot be read, by what is known of them."""
+    """A tree at one moment; `unkept` are files that are too large or unreadable, with their time and size."""
 
     tree: str
     unkept: Mapping[str, tuple[int, int]]
 
 
 class ShadowTree:
-    """Of the work tree `top`, in `folder`, which is made at the first look."""
+    """The shadow of work tree `top`, stored in `folder`, which is created at the first look."""
 
     def __init__(self, top: Path, folder: Path, *, without: Path, limits: LookLimits | None = None) -> None:
-        """`without`: our own files, should they lie in the tree."""
+        """`without`: our own files, in case they are in the tree."""
         self.top, self._folder, self._without, self._most = top, folder, without, limits or LookLimits()
         self._lock = anyio.Lock()
         self._tree = ""  # at the last look
@@ -65,11 +66,11 @@ class ShadowTree:
 
     @property
     def seen(self) -> bool:
-        """Was there a look at it that came to its end?"""
+        """Has any look completed?"""
         return bool(self._tree)
 
     async def look(self) -> Look:
-        """Raises ToolError where it takes too long or git fails."""
+        """Raises ToolError if it takes too long or git fails."""
         limit = self._most.later if self._tree else self._most.first
         with anyio.move_on_after(limit):
             async with self._lock:
@@ -84,7 +85,7 @@ class ShadowTree:
             raise ToolError(f"it has more than {self._most.files:,} files")
         fit, unkept = await anyio.to_thread.run_sync(self._sort_out, names)
         grown, self._unkept = unkept.keys() - self._unkept, set(unkept)
-        if grown:  # one that was kept until now has become too large
+        if grown:  # a file kept so far has become too large
             await self._update("--force-remove", names=grown, limit=limit)
         if fit or grown or not self._tree:
             await self._update("--add", "--remove", "--replace", names=fit, limit=limit)
@@ -96,7 +97,7 @@ class ShadowTree:
         await self._git("update-index", *how, "-z", "--stdin", limit=limit, input=paths)
 
     def _prepare(self) -> None:
-        (self._folder / "index.lock").unlink(missing_ok=True)  # of a look that was cut off
+        (self._folder / "index.lock").unlink(missing_ok=True)  # left by an interrupted look
         if self._tree:
             return
         for name in ("objects", "refs", "info"):
@@ -109,7 +110,7 @@ class ShadowTree:
         if index.is_file() and index.stat().st_size > self._most.index:
             raise ToolError("it has too many files")
         (self._folder / "info" / "exclude").write_bytes(self._excluded(common))
-        if _may_borrow(self.top, common):  # contents that are committed are not stored a second time
+        if _may_borrow(self.top, common):  # shares committed contents instead of storing them again
             (self._folder / "objects" / "info").mkdir(exist_ok=True)
             (self._folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(common / "objects") + b"\n")
 
@@ -123,7 +124,7 @@ class ShadowTree:
         return lines + b"\n" + ours
 
     def _sort_out(self, names: Iterable[str]) -> tuple[list[str], dict[str, tuple[int, int]]]:
-        """Those to be looked into, and those that are too large or cannot be read."""
+        """Splits into files to read, and files that are too large or unreadable."""
         fit: list[str] = []
         unkept: dict[str, tuple[int, int]] = {}
         total = 0
@@ -132,7 +133,7 @@ class ShadowTree:
             try:
                 found = path.lstat()
             except OSError:
-                fit.append(name)  # gone: git takes it out
+                fit.append(name)  # deleted: git removes it
                 continue
             regular = stat.S_ISREG(found.st_mode)
             if regular and (found.st_size > self._most.file or not os.access(path, os.R_OK)):
@@ -145,7 +146,7 @@ class ShadowTree:
         return fit, unkept
 
     async def changes(self, before: Look, after: Look) -> list[TreeChange]:
-        """What differs between two looks. Raises ToolError where that is too much."""
+        """The difference between two looks. Raises ToolError if it is too large."""
         if before.tree == after.tree:
             return []
         told = await self._git("diff-tree", "-r", "-z", "--no-renames", before.tree, after.tree, limit=self._most.first)
@@ -161,7 +162,7 @@ class ShadowTree:
         return found
 
     async def contents(self, names: Sequence[str]) -> dict[str, bytes]:
-        """By name. Raises ToolError."""
+        """Contents by id. Raises ToolError."""
         found: dict[str, bytes] = {}
         for batch in _batches(await self._sizes(names)):
             asked = "\n".join(batch).encode() + b"\n"
@@ -203,7 +204,7 @@ def _batches(sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 def _may_borrow(top: Path, common: Path) -> bool:
-    """Only objects that are named as ours are."""
+    """Objects can only be shared if both repositories use the same hash."""
     try:
         named = [name for name, _ in local_settings(str(top))]
     except UnreadableError:

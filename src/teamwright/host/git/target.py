@@ -1,4 +1,4 @@
-"""Moves a branch from exactly one commit to another; files follow only where it is checked out without changes."""
+"""Moves a branch from exactly one commit to another; files change only where it is checked out without changes."""
 
 import os
 from pathlib import Path
@@ -14,22 +14,22 @@ from teamwright.host.git.worktrees.record import is_there, registered
 from teamwright.host.git.worktrees.status import UNDER_WAY, hidden_paths
 
 LIMIT = 600.0  # seconds to write the files of a large tree
-PATIENCE = 2.0  # seconds for another git to let go of a tree
+PATIENCE = 2.0  # seconds to wait for another git to release a tree
 _HEAD = "ref: refs/heads/"
 
 
 class BranchMoved(Struct, frozen=True):
-    """The branch is there now. `tree` is where its files were changed as well, if it is checked out anywhere."""
+    """The branch was moved. `tree` is the working tree that was updated, if the branch is checked out."""
 
     tree: Path | None = None
 
 
 class Missed(Struct, frozen=True):
-    """Somebody else had moved it: nothing was changed."""
+    """Somebody else has moved the branch; nothing was changed."""
 
 
 class Blocked(Struct, frozen=True):
-    """It cannot be moved now, and nothing was changed."""
+    """The branch cannot be moved now; nothing was changed."""
 
     why: str
 
@@ -42,8 +42,8 @@ async def target_commit(place: Checkout, target: str) -> str:
 
 
 def checked_out(place: Checkout, target: str) -> tuple[Path, Path] | None:
-    """The tree that has it checked out, and its private git directory, as git's own files say (their layout is
-    documented in gitrepository-layout)."""
+    """The tree that has the branch checked out, and its private git directory, read from git's own files
+    (gitrepository-layout)."""
     own = [(place.top, place.common)] if _is_main(place) else []
     for tree, private in (*own, *registered(place.common)):
         try:
@@ -56,7 +56,7 @@ def checked_out(place: Checkout, target: str) -> tuple[Path, Path] | None:
 
 
 def _is_main(place: Checkout) -> bool:
-    """A repository without files of its own has a HEAD, too, which is checked out nowhere."""
+    """Is `top` the repository's main working tree? A bare repository has a HEAD too, but it is checked out nowhere."""
     link = place.top / ".git"
     if link.is_dir():
         return link.resolve() == place.common.resolve()
@@ -68,7 +68,7 @@ def _is_main(place: Checkout) -> bool:
 
 
 async def in_the_way(place: Checkout, target: str) -> str:
-    """Why the branch cannot be moved now; empty if it can, as far as one can tell before."""
+    """Why the branch cannot be moved now; empty if it can, as far as can be told beforehand."""
     found = checked_out(place, target)
     return "" if found is None else await _in_tree(*found, target)
 
@@ -89,7 +89,8 @@ async def _in_tree(tree: Path, private: Path, target: str) -> str:
 
 
 async def _overwritten(tree: Path, old: str, new: str) -> str:
-    """Edits that git was told not to look for (`update-index --assume-unchanged`), and would write over."""
+    """Why edits that git cannot see prevent the move: it was told not to check these files (`update-index
+    --assume-unchanged`) and would overwrite them. Empty if there are none."""
     hidden = await hidden_paths(tree)
     if not hidden:
         return ""
@@ -102,7 +103,7 @@ async def _overwritten(tree: Path, old: str, new: str) -> str:
 
 
 async def _is_free(lock: Path) -> bool:
-    """An editor's git holds it for a moment."""
+    """Waits for the lock to be released; an editor's git may hold it for a moment."""
     until = anyio.current_time() + PATIENCE
     while is_there(lock):
         if anyio.current_time() > until:
@@ -112,7 +113,8 @@ async def _is_free(lock: Path) -> bool:
 
 
 async def move_target(place: Checkout, target: str, new: str, old: str, words: str) -> BranchMoved | Missed | Blocked:
-    """By one process of git, which runs on if we are killed: the branch is at `old` or at `new`, with its files."""
+    """Moves the branch with a single git process, which continues if we are killed: it ends at `old` or `new`, files
+    included."""
     if await target_commit(place, target) != old:
         return Missed()
     found = checked_out(place, target)
@@ -151,6 +153,6 @@ async def _why(place: Checkout, target: str, old: str, complaint: str) -> Missed
 
 
 async def contains(place: Checkout, target: str, commit: str) -> bool:
-    """Has the target this commit already?"""
+    """Does the target already contain this commit?"""
     ran = await git("merge-base", "--is-ancestor", commit, f"refs/heads/{target}", cwd=place.top)
     return ran.status == 0

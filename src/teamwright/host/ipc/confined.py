@@ -1,7 +1,7 @@
-"""Tells whether the process at the other end of a Unix socket is held by more than we are: a program in a sandbox.
+"""Tells whether the process at the other end of a Unix socket is more restricted than we are, i.e. a sandboxed program.
 
-Landlock lets programs connect to every socket that has a path, also to ours. What the kernel says of a process cannot
-be taken off by it, nor by what it starts.
+Landlock lets programs connect to every socket with a path, including ours. A process can neither remove these
+kernel-reported restrictions nor spare its children from them.
 """
 
 import contextlib
@@ -12,18 +12,18 @@ import struct
 import sys
 from pathlib import Path
 
-_PEER_HANDLE = 77  # SO_PEERPIDFD: it stays the same process, whatever its number is given to
+_PEER_HANDLE = 77  # SO_PEERPIDFD: stays bound to that process even if its pid is reused
 _NO_NEW_PRIVILEGES, _FILTERS = "NoNewPrivs:", "Seccomp_filters:"
 
 
 def is_confined(connected: socket.socket) -> bool:
-    """Does it carry more filters of system calls than we do, without a way to gain privileges? Also of one that has
-    gone and can no longer be looked at."""
+    """Does it have more system call filters than we do, and no way to gain privileges? Also True for a process that is
+    gone and can no longer be checked."""
     if sys.platform != "linux":
         return False
     pid, _, _ = struct.unpack("=iII", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     handle = -1
-    with contextlib.suppress(OSError):  # before Linux 6.5; there no program in a sandbox has such a socket
+    with contextlib.suppress(OSError):  # unavailable before Linux 6.5, where no sandboxed program has such a socket
         handle = connected.getsockopt(socket.SOL_SOCKET, _PEER_HANDLE)
     try:
         theirs, ours = _held(pid), _held(os.getpid())
@@ -34,7 +34,7 @@ def is_confined(connected: socket.socket) -> bool:
 
 
 def _held(pid: int) -> tuple[int, int] | None:
-    """Whether it can gain privileges, and its filters; None: there is no such process."""
+    """Its no-new-privileges flag and its number of filters; None if the process does not exist."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except OSError:

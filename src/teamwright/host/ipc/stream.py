@@ -11,14 +11,14 @@ CHUNK = 65_536
 
 
 class SocketStream:
-    """One connection. Reading and writing may each be awaited by one task at a time."""
+    """One connection. One task may read and one may write at a time."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.settimeout(0)
         self._socket = connected
 
     async def receive(self, most: int = CHUNK) -> bytes:
-        """Empty when the other side has said all, or has gone."""
+        """Empty once the other side has finished or is gone."""
         while True:
             try:
                 return self._socket.recv(most)
@@ -28,7 +28,7 @@ class SocketStream:
                 return b""
 
     async def send(self, data: bytes) -> None:
-        """Raises BrokenPipeError when the other side has gone."""
+        """Raises BrokenPipeError if the other side is gone."""
         rest = memoryview(data)
         while rest:
             try:

@@ -1,4 +1,4 @@
-"""Private Unix stream sockets between two processes of one person."""
+"""Private Unix stream sockets between processes of the same person."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _SUFFIX = ".door"
 
 
 class UnixStream(SocketStream):
-    """One connection, between two processes of one person. `confined`: the other one is a program in a sandbox."""
+    """One connection between two processes of the same person. `confined`: the other end is a sandboxed program."""
 
     def __init__(self, connected: socket.socket, *, confined: bool = False) -> None:
         super().__init__(connected)
@@ -31,7 +31,7 @@ class Listener:
         self._socket, self.path = bound, path
 
     async def serve(self, receive: Callable[[UnixStream], Coroutine[Any, Any, None]]) -> None:
-        """Each connection in a task of its own, until cancelled."""
+        """Serves each connection in its own task, until cancelled."""
         async with anyio.create_task_group() as group:
             while True:
                 try:
@@ -49,7 +49,7 @@ class Listener:
 
 
 def open_listener(env: Mapping[str, str]) -> Listener:
-    """In the directory that only we can enter. What killed processes left there is swept away."""
+    """Listens in a directory that only we can enter, after removing sockets left by killed processes."""
     directory = private_directory(env)
     sweep(directory, _SUFFIX, socket.SOCK_STREAM)
     path = directory / f"{os.urandom(6).hex()}{_SUFFIX}"
@@ -66,7 +66,7 @@ def open_listener(env: Mapping[str, str]) -> Listener:
 
 
 def connect(path: str) -> UnixStream:
-    """At once or not at all. Raises OSError where nobody listens."""
+    """Connects immediately or fails. Raises OSError if nobody listens."""
     caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(BlockingIOError):

@@ -1,6 +1,6 @@
-"""Cross-process wake-up: an empty Unix datagram; the data is in the store.
+"""Cross-process wake-up: a Unix datagram that only rings; the data is in the store.
 
-A lost wake-up is covered by the poll of the store; an extra one costs a single look there.
+A lost wake-up is covered by polling the store; an extra one costs a single look there.
 """
 
 import contextlib
@@ -16,15 +16,13 @@ import anyio
 
 from teamwright.core.errors import StoreError
 
-_LONGEST = 100  # bytes of a socket's path: 107 on Linux, 103 on macOS
-_RUNG = frozenset(
-    {errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS}
-)  # its queue is full of rings that were not heard yet
+_LONGEST = 100  # bytes in a socket's path; the limit is 107 on Linux, 103 on macOS
+_RUNG = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS})  # its queue is full of unread rings
 _SUFFIX = ".bell"
 
 
 class Wakeup:
-    """Made by `open_bell`. `address` goes into the process's row."""
+    """Made by `open_bell`. `address` is stored in the process's row."""
 
     def __init__(self, bound: socket.socket, path: Path) -> None:
         self._socket = bound
@@ -32,7 +30,7 @@ class Wakeup:
         self.address = str(path)
 
     async def wait(self) -> None:
-        """Until somebody rings; however often it rang, once."""
+        """Waits for a ring; several rings count as one."""
         await anyio.wait_readable(self._socket)
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -50,7 +48,8 @@ def open_bell(env: Mapping[str, str]) -> Wakeup:
 
 
 def private_directory(env: Mapping[str, str]) -> Path:
-    """For sockets, with room for a name of 17 bytes. Raises StoreError where none can be had that only we can enter."""
+    """A directory for sockets, with room for a 17-byte name. Raises StoreError if there is none that only we can
+    enter."""
     for directory in _directories(env):
         if _private(directory):
             return directory
@@ -65,13 +64,13 @@ def ring(address: str) -> Literal["rung", "gone"]:
             caller.sendto(b"!", address)
         except OSError as error:
             return "rung" if error.errno in _RUNG else "gone"
-        except ValueError:  # an address that no socket can have
+        except ValueError:  # not a valid socket address
             return "gone"
     return "rung"
 
 
 def _directories(env: Mapping[str, str]) -> Iterator[Path]:
-    """Short ones first; the last is made new, should somebody else sit on our name."""
+    """Candidates, shortest first; the last is newly made in case somebody else has taken our name."""
     import tempfile  # noqa: PLC0415  # where somebody sends wake-ups, or waits for them
 
     given = env.get("XDG_RUNTIME_DIR", "")
@@ -101,7 +100,7 @@ def _private(directory: Path) -> bool:
 
 
 def _owned(directory: Path) -> bool:
-    """A directory of ours, and not a link to one."""
+    """Is it a directory of ours, not a link to one?"""
     try:
         found = directory.lstat()
     except OSError:
@@ -122,7 +121,7 @@ def _bind(path: Path) -> Wakeup:
 
 
 def sweep(directory: Path, suffix: str = _SUFFIX, kind: socket.SocketKind = socket.SOCK_DGRAM) -> None:
-    """Remove what killed processes left. Connecting sends nothing; refused means that nobody is there."""
+    """Removes sockets of killed processes. Connecting sends nothing; a refusal means that nobody is there."""
     for path in directory.glob(f"*{suffix}"):
         with socket.socket(socket.AF_UNIX, kind) as caller:
             caller.settimeout(0)

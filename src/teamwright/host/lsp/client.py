@@ -1,4 +1,4 @@
-"""One language server over pipes: JSON-RPC, as far as diagnostics need it. What it says is bounded and checked."""
+"""One language server over pipes: the part of JSON-RPC that diagnostics need. Its messages are bounded and checked."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0
 END_SECONDS = 1.0
-MOST_KEPT = 500  # diagnostics of one file
+MOST_KEPT = 500  # diagnostics per file
 MOST_MESSAGE = 2_000
 _MOST_HEAD = 8_192
 _NO_METHOD = -32601
 Fields = dict[str, Any]
-Published = Callable[[str, int | None, list[Diagnostic]], None]  # path, version, all that holds for it now
+Published = Callable[[str, int | None, list[Diagnostic]], None]  # path, version, all diagnostics that now apply to it
 
 
 def cut_messages(data: bytes, rest: bytearray) -> list[bytes]:
-    """Whole messages, each behind a header that says how long it is. Raises ValueError for what is no header."""
+    """Whole messages, each preceded by a header with its length. Raises ValueError for an invalid header."""
     rest += data
     found: list[bytes] = []
     while (end := rest.find(b"\r\n\r\n", 0, _MOST_HEAD)) >= 0:
@@ -69,7 +69,7 @@ async def open_language_server(
     published: Published,
     box: "Box | None" = None,
 ) -> AsyncGenerator["LanguageLink"]:
-    """Start it in `cwd` and say hello. Raises ServerFault if it cannot be started, or does not answer in time."""
+    """Starts it in `cwd` and initialises it. Raises ServerFault if it cannot be started or does not answer in time."""
     async with open_program(argv, env, cwd, _FRAMING, box) as pipes:
         link = LanguageLink(pipes, root, options, published, visible=box is None)
         async with anyio.create_task_group() as group:
@@ -84,7 +84,7 @@ async def open_language_server(
 
 
 class LanguageLink:
-    """`visible`: it sees our process. In a sandbox it does not, and would take us for gone."""
+    """`visible`: it can see our process. A sandboxed server cannot, and would conclude that we are gone."""
 
     def __init__(
         self, pipes: ServerPipes, root: Path, options: Fields, published: Published, *, visible: bool = True
@@ -102,7 +102,7 @@ class LanguageLink:
             "workspace": {"configuration": True, "workspaceFolders": True},
         }
         hello = {
-            "processId": os.getpid() if self._visible else None,  # it ends when we are gone
+            "processId": os.getpid() if self._visible else None,  # so that it ends when we are gone
             "clientInfo": {"name": "teamwright", "version": __version__},
             "rootUri": self._root.as_uri(),
             "rootPath": str(self._root),
@@ -156,7 +156,7 @@ class LanguageLink:
                     message = as_object(msgspec.json.decode(data))
                 except (msgspec.DecodeError, RecursionError, ValueError):
                     continue
-                with suppress(ServerFault):  # it is gone; whoever waits is told below
+                with suppress(ServerFault):  # it is gone; waiting callers are told below
                     await self._hear(message)
         finally:
             self.gone.set()
@@ -210,7 +210,7 @@ class LanguageLink:
 
 
 def _diagnostic(row: Fields) -> Diagnostic | None:
-    """None of a hint; a server that does not say how grave it is means an error."""
+    """None for hints; without a severity it counts as an error."""
     grave = row.get("severity", 1)
     line = as_object(as_object(row.get("range")).get("start")).get("line", 0)
     if grave not in (1, 2) or not isinstance(line, int):

@@ -16,6 +16,6 @@ def _ignore(*_: Any) -> None:
 
 class Ears(Struct, kw_only=True):
     changed: Callable[[Listing], None] = _ignore
-    push: Callable[[str, dict[str, Any]], None] = _ignore  # a channel's message and what it says about itself
+    push: Callable[[str, dict[str, Any]], None] = _ignore  # a channel's message and its metadata
     log: Callable[[str], None] = _ignore
     elicit: Callable[[str, dict[str, Any]], Awaitable[Elicited]] | None = None  # question, schema of the answer

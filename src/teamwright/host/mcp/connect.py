@@ -1,4 +1,4 @@
-"""Opens a connection to an MCP server, however it is reached, and ends it without leaving anything behind."""
+"""Opens a connection to an MCP server over any transport, and closes it without leaving anything behind."""
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
@@ -29,10 +29,10 @@ class Notes(Struct):
     """What is known about a failure besides the error itself."""
 
     complaint: str = ""
-    status: int | None = None  # of the last HTTP request, if that was an error
-    host: str = ""  # as its address gives it
-    refusal: str = ""  # why signing in came to nothing
-    secrets: Any = None  # headers or environment: what stands there under a secret's name is told to nobody
+    status: int | None = None  # of the last HTTP request, if it failed
+    host: str = ""  # from its address
+    refusal: str = ""  # why signing in failed
+    secrets: Any = None  # headers or environment, whose secret values must not be shown
 
     @property
     def also(self) -> str:
@@ -44,25 +44,25 @@ class Notes(Struct):
         return redacted(words, withheld(self.secrets))
 
 
-Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server's name, message -> its answer
+Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # server name, message -> its answer
 
 
-# The file that names a server, and its environment -> the same, and the box that it runs in.
+# (file that names a server, its environment) -> (environment, box to run in)
 ServerPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
 
 
 class McpContext(Struct, frozen=True, kw_only=True):
-    """Where servers run and how long we wait for them."""
+    """Where servers run, and how long we wait for them."""
 
     env: Mapping[str, str]
     cwd: Path
     connect_seconds: float
     call_seconds: float
-    exchange: Exchange | None = None  # the way to servers inside the program that drives us
-    tokens: Path | None = None  # where it is kept what a person has agreed to at servers
-    sign_in: Callable[[str], Awaitable[None]] | None = None  # tells a person the address where to agree
-    more: Callable[[str, str], Awaitable[None]] | None = None  # the same where a server asks for more in mid-session
-    place: ServerPlace | None = None  # where one that is a program runs; None: outside of any sandbox
+    exchange: Exchange | None = None  # reaches servers inside the program that drives us
+    tokens: Path | None = None  # directory for what a person has granted at servers
+    sign_in: Callable[[str], Awaitable[None]] | None = None  # shows a person the address for signing in
+    more: Callable[[str, str], Awaitable[None]] | None = None  # the same if a server asks for more during a session
+    place: ServerPlace | None = None  # where a server program runs; None: without a sandbox
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def _open(
             notes.host = urlsplit(reach.url).netloc.rpartition("@")[2]
 
             def note(status: int) -> None:
-                notes.status = status if status >= 400 else None  # a refusal may have been overcome
+                notes.status = status if status >= 400 else None  # an earlier refusal may have been resolved
 
             async with (
                 _login(config.name, reach, around, notes) as login,
@@ -124,7 +124,7 @@ async def _open(
 
 @asynccontextmanager
 async def _login(name: str, reach: Http | Sse, around: McpContext, notes: Notes) -> AsyncGenerator[Any]:
-    """None where a token was written down by hand, or nobody has signed in."""
+    """None if a token is configured by hand, or nobody has signed in."""
     if around.tokens is None or any(name.lower() == "authorization" for name in reach.headers):
         yield None
         return
@@ -146,7 +146,7 @@ async def _login(name: str, reach: Http | Sse, around: McpContext, notes: Notes)
 
 @asynccontextmanager
 async def _over(wire: ServerPipes, lost: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
-    await anyio.to_thread.run_sync(load_protocol)  # meanwhile the program starts
+    await anyio.to_thread.run_sync(load_protocol)  # while the program starts
     from teamwright.host.mcp.streams import LineReader, LineWriter, WaitingCall  # noqa: PLC0415
 
     waiting = WaitingCall()
@@ -154,7 +154,7 @@ async def _over(wire: ServerPipes, lost: anyio.Event) -> AsyncGenerator[tuple[An
 
 
 def load_protocol() -> None:
-    """Import the protocol package. It must not write to standard error whatever it logs."""
+    """Imports the protocol package and keeps its loggers from writing to stderr."""
     import importlib  # noqa: PLC0415
     import logging  # noqa: PLC0415
 
@@ -168,7 +168,7 @@ def load_protocol() -> None:
 
 @contextmanager
 def _as_faults(notes: Notes) -> Generator[None]:
-    """Errors of transports become ours; anything else is a bug and passes as it is."""
+    """Converts transport errors to ours; anything else is a bug and passes unchanged."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""Connects to servers behind a URL: streamable HTTP and the older SSE, with every answer bounded."""
+"""Connects to servers by URL, over streamable HTTP or the older SSE; every answer is bounded."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from teamwright.core.data.extensions.server import Http, Sse
 from teamwright.host.mcp.shrink import SMALL, UnreadableMessage, shrink
 from teamwright.host.mcp.streams import WaitingCall, WatchedReader, WatchedWriter
 
-MOST_BYTES = 16 << 20  # of one answer
+MOST_BYTES = 16 << 20  # per answer
 IDLE_SECONDS = 3600.0  # an event stream may be silent for as long
 ERRORS: tuple[type[Exception], ...] = (
     MCPError,
@@ -37,21 +37,21 @@ async def open_http(
     note: Callable[[int], None],
     login: httpx2.Auth | None = None,
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """Redirects stay on the server's own origin: the package sees to that. Proxies are the environment's."""
+    """The package keeps redirects on the server's own origin. Proxies come from the environment."""
 
     async def look(response: httpx2.Response) -> None:
         if response.request.method != "GET":
             note(response.status_code)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise httpx2.ReadError("it packs its answers, though it was asked not to")
-        response.encoding = "utf-8"  # whatever it says: the protocol knows no other
+        response.encoding = "utf-8"  # whatever it says: the protocol only allows UTF-8
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = (_Events if events else _Whole)(response.stream)
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
-        plain = {**(headers or {}), "accept-encoding": "identity"}  # what is unpacked has no bound
+        plain = {**(headers or {}), "accept-encoding": "identity"}  # decompressed data would be unbounded
         return httpx2.AsyncClient(headers=plain, timeout=timeout, auth=auth, event_hooks={"response": [look]})
 
     waiting = WaitingCall()
@@ -83,7 +83,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class _Whole(_Bounded):
-    """An answer in one piece: JSON is made small before the package sees it."""
+    """A complete answer: large JSON is shrunk before the package sees it."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces, total = list[bytes](), 0
@@ -96,7 +96,7 @@ class _Whole(_Bounded):
 
 
 class _Events(_Bounded):
-    """Events as they come; a long line of data is made small likewise."""
+    """Streamed events; a long data line is shrunk in the same way."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         rest = bytearray()
@@ -119,4 +119,4 @@ async def _small(data: bytes, before: bytes = b"") -> bytes:
     try:
         return before + await anyio.to_thread.run_sync(shrink, data.strip())
     except UnreadableMessage:
-        return before + b'{"unreadable": true}'  # the package refuses it in its own words to the waiting caller
+        return before + b'{"unreadable": true}'  # the package reports it to the waiting caller in its own words

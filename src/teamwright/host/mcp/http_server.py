@@ -1,4 +1,4 @@
-"""An MCP server at an address of this machine, for those who have its token."""
+"""An MCP server on a local port, for clients that have its token."""
 
 import socket
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
@@ -16,16 +16,16 @@ from teamwright.core.policies.own_address import OwnAddress
 from teamwright.host.mcp.stdio_client import LONGEST
 
 PATH = "/mcp"
-MOST_SESSIONS = 64  # of clients at once; one that is silent for half an hour is forgotten
+MOST_SESSIONS = 64  # concurrent clients; one that is silent for half an hour is dropped
 MOST_CONNECTIONS = 256
-LAST_SECONDS = 1  # for open requests, at the end
+LAST_SECONDS = 1  # for open requests during shutdown
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 def listen(port: int) -> socket.socket:
-    """On loopback alone; 0 is any free port."""
+    """Listens on loopback only; 0 picks a free port."""
     try:
         return socket.create_server(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
@@ -34,7 +34,7 @@ def listen(port: int) -> socket.socket:
 
 
 async def serve_http(server: Server[Any], listening: socket.socket, token: str) -> None:
-    """Until it is cancelled."""
+    """Serves until cancelled."""
     manager = StreamableHTTPSessionManager(server, max_request_body_size=LONGEST, max_sessions=MOST_SESSIONS)
     door = _Door(manager.handle_request, OwnAddress(listening.getsockname()[1]), token)
     config = uvicorn.Config(
@@ -51,7 +51,7 @@ async def serve_http(server: Server[Any], listening: socket.socket, token: str) 
     web = _WebServer(config)
 
     async def run() -> None:
-        with anyio.CancelScope(shield=True):  # it ends by itself, after it has been told to
+        with anyio.CancelScope(shield=True):  # it ends by itself once told to
             await web.serve([listening])
 
     async with manager.run(), anyio.create_task_group() as group:
@@ -65,12 +65,12 @@ async def serve_http(server: Server[Any], listening: socket.socket, token: str) 
 class _WebServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Signals are the program's own business."""
+        """Leaves signals to the program."""
         yield
 
 
 class _Door:
-    """Nobody gets in who comes from a page, under another name than ours, or without the token."""
+    """Rejects requests from web pages, for other host names than ours, or without the token."""
 
     def __init__(self, inside: Callable[[Scope, Receive, Send], Awaitable[None]], own: OwnAddress, token: str) -> None:
         self._inside, self._own, self._token = inside, own, token.encode()

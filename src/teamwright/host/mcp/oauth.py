@@ -1,4 +1,4 @@
-"""Signs in to MCP servers by authorisation code with PKCE; the answer comes to a loopback port."""
+"""Signs in to MCP servers by authorisation code with PKCE; the answer arrives at a loopback port."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -25,20 +25,20 @@ from teamwright.host.mcp.oauth_legacy import legacy_issuer
 from teamwright.host.mcp.oauth_places import check_place, check_proof
 from teamwright.host.mcp.oauth_store import Grant, TokenFile
 
-Show = Callable[[str], Awaitable[None]]  # the address at which a person agrees
+Show = Callable[[str], Awaitable[None]]  # shows the address at which a person agrees
 PATH = "/callback"
 DOCUMENT = "MCP_OAUTH_CLIENT_METADATA_URL"
 PATIENCE = 300.0  # seconds for a person to agree
-EARLY = 30.0  # seconds before its end a token counts as used up
+EARLY = 30.0  # seconds before expiry at which a token counts as expired
 _LONGEST = 16 << 10  # bytes of a request's head
 _SECONDS = 10.0  # for one request to arrive
 _PAGE = "<!doctype html><meta charset=utf-8><title>teamwright</title><p>{}"
 
 
 async def known_login(folder: Path, url: str, show: Show | None = None) -> OAuthClientProvider | None:
-    """With what was agreed before; it renews its token by itself. None if nobody has signed in.
+    """Signs in with what was granted before, and renews the token automatically. None if nobody has signed in.
 
-    `show`: where a server asks for more than was agreed, a person can agree to that as well, and the call goes on.
+    `show`: if a server asks for more than was granted, a person can grant that too, and the call continues.
     """
     tokens = TokenFile(folder, url)
     grant = await tokens.load()
@@ -46,7 +46,7 @@ async def known_login(folder: Path, url: str, show: Show | None = None) -> OAuth
         return None
     again = _Again(show, url, _port(grant))
     provider = _Login(url, _client(again.address), tokens, again.ask, again.result)
-    context = provider.context  # when and where tokens are renewed must be known without asking the server first
+    context = provider.context  # so that tokens can be renewed without asking the server first
     context.token_expiry_time = _until(grant)
     try:
         if grant.server is not None:
@@ -59,7 +59,7 @@ async def known_login(folder: Path, url: str, show: Show | None = None) -> OAuth
 
 
 def _port(grant: Grant) -> int:
-    """On which the answer came when it was agreed: servers expect the address that they were told then."""
+    """The port used when access was granted: servers expect the same redirect address again."""
     try:
         client = OAuthClientInformationFull.model_validate(grant.client)
     except ValidationError:
@@ -68,7 +68,7 @@ def _port(grant: Grant) -> int:
 
 
 class _Login(OAuthClientProvider):
-    refused: Callable[[str], None] | None = None  # told why nothing was agreed
+    refused: Callable[[str], None] | None = None  # told why the sign-in failed
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         await self._catch_up()
@@ -84,7 +84,7 @@ class _Login(OAuthClientProvider):
                         sent = await flow.asend(answer if named is None else named[0])
                         if named is not None and self.context.oauth_metadata is not None:
                             self.context.oauth_metadata.issuer = named[1].issuer
-        except OAuthFlowError as error:  # the caller learns only that no response came
+        except OAuthFlowError as error:  # the caller only learns that there was no response
             if self.refused is not None:
                 self.refused(shown(str(error)))
             raise
@@ -94,7 +94,7 @@ class _Login(OAuthClientProvider):
         return await super()._perform_authorization()
 
     async def _catch_up(self) -> None:
-        """A token that has run out here may have been renewed by another process."""
+        """Reloads an expired token, which another process may have renewed."""
         context = self.context
         async with context.lock:
             if context.is_token_valid() or not isinstance(context.storage, TokenFile):
@@ -113,9 +113,9 @@ def _until(grant: Grant) -> float | None:
 async def new_login(
     folder: Path, url: str, show: Show, refused: Callable[[str], None], document: str = ""
 ) -> AsyncGenerator[OAuthClientProvider]:
-    """`show` tells the person where to go; the browser comes back to us. What was agreed is kept at the end.
+    """Signs in anew. `show` tells the person where to go; the browser returns to us. Grants are saved at the end.
 
-    `document` is the address of a client id metadata document, for servers that take one in place of a registration.
+    `document` is the address of a client id metadata document, for servers that accept one instead of a registration.
     """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610
@@ -153,7 +153,7 @@ def _client(redirect: str) -> OAuthClientMetadata:
 
 
 class _Again:
-    """A sign-in in the middle of a session: listens only from the question to its answer."""
+    """A sign-in during a session: listens only from the question until its answer."""
 
     def __init__(self, show: Show | None, server: str, port: int) -> None:
         self._show, self._server, self._port = show, server, port
@@ -196,15 +196,15 @@ class _Again:
 
 
 class _Callback:
-    """A web server for one answer: the one that carries the state of our question. Strangers are sent away."""
+    """A web server for one answer, the one that carries the state of our question. Other requests are rejected."""
 
     def __init__(self) -> None:
-        self.state: str | None = None  # until the person was sent to the server, no answer can be ours
+        self.state: str | None = None  # no answer can be ours before the person was sent to the server
         self._came = anyio.Event()
         self._found: dict[str, str] = {}
 
     def expect(self, address: str) -> None:
-        """The person is sent there: an answer must carry the same state."""
+        """Sets the state that the answer must carry, from the address the person is sent to."""
         self.state = parse_qs(urlsplit(address).query).get("state", [None])[0]
 
     async def result(self) -> AuthorizationCodeResult:
@@ -229,7 +229,7 @@ class _Callback:
                     "referrer-policy: no-referrer",
                     "connection: close",
                 )
-                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it has said what it came for
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its answer has arrived already
                     await stream.send("\r\n".join((*head, "", "")).encode() + page)
 
     def _take(self, head: bytes) -> tuple[str, str]:
@@ -251,7 +251,7 @@ class _Callback:
 
 
 def _query(head: bytes) -> dict[str, list[str]] | None:
-    """What the browser was sent back with; None where it asks for another page."""
+    """The query the browser returned with; None if it asks for another page."""
     words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
     if len(words) != 3 or words[0] != "GET":
         return None

@@ -1,5 +1,5 @@
-"""Servers from before protected resource metadata (protocol 2025-03-26): they are their own authorisation server, and
-name it as they like within their origin. The protocol package takes the origin's own name alone."""
+"""Supports servers that predate protected resource metadata (protocol 2025-03-26): they are their own authorisation
+server, with any issuer name within their origin. The protocol package only accepts the origin itself."""
 
 from urllib.parse import urlsplit
 
@@ -12,9 +12,9 @@ _WELL_KNOWN = "/.well-known/oauth-authorization-server"
 
 
 async def legacy_issuer(context: OAuthContext, answer: httpx2.Response) -> tuple[httpx2.Response, OAuthMetadata] | None:
-    """The answer with the name that is expected of it, and the metadata as they are; None where nothing is to be done.
+    """The answer with the expected issuer, and the real metadata; None if nothing needs to change.
 
-    Only for what the server says of itself, at its root, about an issuer of its own origin.
+    Only for metadata at the server's root whose issuer is within its own origin.
     """
     asked = answer.request.url
     if context.auth_server_url is not None or asked.path != _WELL_KNOWN or answer.status_code != 200:

@@ -1,4 +1,4 @@
-"""Checks the addresses that a sign-in leads to: they come from the server, which may be a stranger."""
+"""Checks the addresses used in a sign-in: they come from the server, which may not be trustworthy."""
 
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
@@ -10,10 +10,10 @@ from teamwright.core.text import shown
 
 
 def check_place(server: str, address: str) -> None:
-    """Raises OAuthFlowError for an address that is neither encrypted nor the server's own.
+    """Raises OAuthFlowError for an address that is neither encrypted nor on the server's own origin.
 
-    A server out there could otherwise have tokens sent in the clear, or have us knock at programs of this machine.
-    One on this machine may use others beside it.
+    Otherwise a remote server could have tokens sent unencrypted, or make us contact programs on this machine. A server
+    on this machine may use other local addresses.
     """
     place = _split(address)
     if place is None or place.scheme not in ("http", "https") or not place.hostname:
@@ -27,10 +27,10 @@ def check_place(server: str, address: str) -> None:
 
 
 def check_proof(server: OAuthMetadata | None) -> None:
-    """Raises OAuthFlowError where the server does not say that it checks who asked for a code (PKCE with S256).
+    """Raises OAuthFlowError if the server does not announce that it verifies code requests (PKCE with S256).
 
-    The specification wants a server that leaves it out refused. One that has no metadata at all is of the time before
-    they were demanded, and says nothing of anything.
+    The specification requires refusing servers whose metadata omits it. A server without any metadata predates that
+    requirement and is accepted.
     """
     if server is None:
         return

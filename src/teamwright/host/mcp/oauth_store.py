@@ -1,4 +1,4 @@
-"""Stores OAuth grants of MCP servers, a private file for each address."""
+"""Stores OAuth grants for MCP servers, one private file per address."""
 
 import hashlib
 import os
@@ -18,18 +18,18 @@ _MOST = 1 << 20  # bytes
 
 
 class Grant(Struct, omit_defaults=True):
-    """As JSON texts of the protocol package, which alone knows their fields."""
+    """Grant data as JSON objects of the protocol package, which alone knows their fields."""
 
     url: str
     client: dict[str, Any] | None = None
     tokens: dict[str, Any] | None = None
     expires_at: float | None = None
-    server: dict[str, Any] | None = None  # where tokens are renewed
+    server: dict[str, Any] | None = None  # metadata for renewing tokens
     resource: dict[str, Any] | None = None
 
 
 class TokenFile:
-    """The package's token storage. Only a sign-in may change the registration."""
+    """Token storage for the package. Only a sign-in may change the registration."""
 
     def __init__(self, folder: Path, url: str, *, signing_in: bool = False) -> None:
         self.path = token_path(folder, url)
@@ -37,7 +37,7 @@ class TokenFile:
         self._grant = Grant(url)
 
     async def load(self) -> Grant | None:
-        """None if there is none, or none that can be read."""
+        """None if there is no readable grant."""
         if self._signing_in:
             return None
         data = await anyio.to_thread.run_sync(self._read)
@@ -86,7 +86,7 @@ class TokenFile:
             return file.read(_MOST)
 
     def _write(self, data: bytes) -> None:
-        """Replaced as a whole, and never readable by others."""
+        """Replaces the file atomically; it is never readable by others."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(self.path, data)
 
@@ -96,7 +96,7 @@ def token_path(folder: Path, url: str) -> Path:
 
 
 def forget(folder: Path, url: str) -> bool:
-    """False if there was nothing."""
+    """Returns False if there was nothing to forget."""
     path = token_path(folder, url)
     there = path.exists()
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Relays to servers inside the program that drives us: each message is a question, its answer comes back."""
+"""Relays messages to servers inside the program that drives us, as a question and its answer."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from teamwright.host.mcp.stdio_client import ServerPipes
 async def open_relay(
     server: str, exchange: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 ) -> AsyncGenerator[ServerPipes]:
-    """`exchange` gives the answer to one message, None for one that has none; its errors become the server's."""
+    """`exchange` returns the answer to a message, or None if it has none; its errors become the server's."""
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
 
     async def ask(message: dict[str, Any], answers: MemoryObjectSendStream[bytes]) -> None:

@@ -48,7 +48,7 @@ class _Pushed(BaseModel):
 
 
 class McpSession:
-    """Requests raise ServerFault; the caller sets their time limits by cancelling."""
+    """Requests raise ServerFault; callers limit their time by cancelling."""
 
     def __init__(self, session: ClientSession, lost: anyio.Event) -> None:
         self._session = session
@@ -77,7 +77,7 @@ class McpSession:
         return [_prompt(prompt) for page in pages for prompt in page.prompts][:MOST_TOOLS]
 
     async def _pages(self, ask: Callable[..., Any]) -> list[Any]:
-        """All pages of a listing, up to a bound: a server could list without end."""
+        """All pages of a list, up to a limit: a server could send pages without end."""
         pages: list[Any] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -112,7 +112,7 @@ class McpSession:
 
 
 class _Faults:
-    """Errors of the package become ours; one that says that the connection is of no more use sets `lost`."""
+    """Converts the package's errors to ours; one that means the connection is unusable sets `lost`."""
 
     def __init__(self, lost: anyio.Event) -> None:
         self._lost = lost
@@ -126,7 +126,7 @@ class _Faults:
                 self._lost.set()
                 raise ServerFault("the connection ended", "lost") from None
             raise ServerFault(shown(error.message, 2000), "refused") from None
-        if isinstance(error, ValueError | RuntimeError):  # a result that does not fit the protocol
+        if isinstance(error, ValueError | RuntimeError):  # a result that violates the protocol
             raise ServerFault(f"its answer does not fit the protocol: {shown(str(error), 500)}", "refused") from None
 
 
@@ -168,7 +168,7 @@ def _picture(media_type: str, data: str, uri: str) -> Part:
 
 @asynccontextmanager
 async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: Path) -> AsyncGenerator[McpSession]:
-    """Shake hands. The older way first: every server there is knows it."""
+    """Opens the session. Tries the older handshake first, because every existing server knows it."""
 
     async def hear(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):

@@ -1,6 +1,6 @@
-"""Shrinks a server's message before it is parsed to the parts that we read.
+"""Reduces a server's message to the parts we read, before it is parsed.
 
-Built whole, 16 MiB of tiny parts take minutes and gigabytes.
+Parsed in full, 16 MiB of tiny parts take minutes and gigabytes.
 """
 
 import re
@@ -11,15 +11,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from teamwright.core.policies.normalize import is_deep
 
-MOST_PARTS = 1_000  # of one answer
-SMALL = 64 * 1024  # bytes: such a message is left as it is
-MOST_OTHER = 4 << 20  # bytes of what is no content
+MOST_PARTS = 1_000  # per answer
+SMALL = 64 * 1024  # bytes; smaller messages are left as they are
+MOST_OTHER = 4 << 20  # bytes of anything but content
 DEEPEST = 150  # levels
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
 
 
 class UnreadableMessage(ValueError):
-    """Why nothing can be made of it."""
+    """Why the message cannot be used."""
 
 
 class _ServerMessage(Struct, omit_defaults=True):
@@ -39,7 +39,7 @@ class _Resource(Struct, omit_defaults=True):
 
 
 class _Part(Struct, omit_defaults=True):
-    """Of any kind; what else it holds is not used."""
+    """A part of any kind; its other fields are not used."""
 
     type: str | UnsetType = UNSET
     text: str | UnsetType = UNSET
@@ -68,7 +68,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def shrink(data: bytes) -> bytes:
-    """The same message with at most MOST_PARTS parts. Raises Unreadable for what is no message, or too much of one."""
+    """The same message with at most MOST_PARTS parts. Raises UnreadableMessage if it is invalid or too large."""
     try:
         if len(data) <= SMALL:
             if is_deep(msgspec.json.decode(data), DEEPEST):
@@ -78,7 +78,7 @@ def shrink(data: bytes) -> bytes:
         if not isinstance(message.result, UnsetType):
             message.result = Raw(_encode(_result(bytes(message.result))))
         _require_small(message.error)
-        if message.id is UNSET:  # a notice; a request may be as long as a line
+        if message.id is UNSET:  # a notification; a request may fill a whole line
             _require_small(message.params)
         return _encode(message)
     except RecursionError:
@@ -88,7 +88,7 @@ def shrink(data: bytes) -> bytes:
 
 
 def _result(data: bytes) -> dict[str, Any]:
-    """Lists are cut, and their parts reduced to what is read of them."""
+    """Cuts lists, and reduces their parts to what is read."""
     kept: dict[str, Any] = {}
     for name, value in _object.decode(data).items():
         if name in _DECODERS and bytes(value).startswith(b"["):
@@ -119,11 +119,11 @@ def _require_small(value: Raw | UnsetType) -> None:
 
 
 def looks_meant(data: bytes) -> bool:
-    """Was this to be a message? Programs also print what they should not."""
+    """Was this meant as a message? Programs also print other things to stdout."""
     return data[:1] in b"{[" and (b'"jsonrpc"' in data[:4096] or b'"jsonrpc"' in data[-4096:] or len(data) > SMALL)
 
 
 def id_in(data: bytes) -> int | str | None:
-    """The id that a message which cannot be read seems to have."""
+    """The id that an unreadable message seems to have."""
     found = _ID.search(data[:4096]) or _ID.search(data[-4096:])
     return msgspec.json.decode(found[1]) if found else None

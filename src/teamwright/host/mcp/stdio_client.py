@@ -1,4 +1,4 @@
-"""Runs a server's program and its pipes: bounded messages of JSON, no process left behind."""
+"""Runs a server program and its pipes: bounded JSON messages, no process left behind."""
 
 import os
 import shutil
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
 
 LONGEST = 16 << 20  # bytes in one line
-CLOSE_SECONDS = 1.5  # to end by itself once its input is closed
+CLOSE_SECONDS = 1.5  # seconds to end by itself after its input is closed
 _CHUNK = 1 << 16
-# The program gets our pipes by name: a plain redirection knows only numbers up to 9.
+# The program gets our pipes by path, because plain redirections only take numbers up to 9.
 _GATE = 'read -r _ </dev/fd/"$1" || exit; '
 _EXEC = 'in=$2 out=$3; shift 3; exec "$@" </dev/fd/"$in" >/dev/fd/"$out"'
 
 
 class Framing(Struct, frozen=True):
-    """How messages stand in a stream. `cut` takes new bytes and what is left of earlier ones, which it keeps current;
-    it raises ValueError for what can be no message."""
+    """How messages are delimited in a stream. `cut` takes new bytes and the rest of earlier ones, which it updates; it
+    raises ValueError for bytes that cannot be a message."""
 
     cut: Callable[[bytes, bytearray], list[bytes]]
     wrap: Callable[[bytes], bytes]
@@ -50,18 +50,18 @@ LINES = Framing(cut_lines, lambda line: line + b"\n")
 
 
 class ServerPipes(Struct):
-    """Whole messages as their framing has them, both ways. `lines` ends when the other side is gone."""
+    """Whole messages in both directions. `lines` ends when the other side is gone."""
 
     lines: MemoryObjectReceiveStream[bytes]
     send: Callable[[bytes], Awaitable[None]]
-    complaint: Callable[[], str]  # why it is of no use, or the last words that it wrote to standard error
+    complaint: Callable[[], str]  # why it is unusable, or its last words on stderr
 
 
 @asynccontextmanager
 async def open_program(
     argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing = LINES, box: "Box | None" = None
 ) -> AsyncGenerator[ServerPipes]:
-    """Start it, in the sandbox if there is a `box`; at the end close its input, give it a moment, then end it all."""
+    """Starts the program, sandboxed if there is a `box`. At the end closes its input, waits a moment, then kills it."""
     _look_for(argv[0], env, cwd)
     program = _Program(argv, env, cwd, framing, box)
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
@@ -106,7 +106,7 @@ class _Program:
         return self._fault or self.stderr.last_line()
 
     async def live(self) -> None:
-        """Until it ends by itself or is ended."""
+        """Runs the program until it ends or is stopped."""
         fds = (self._theirs_in, self._theirs_out)
 
         def words(gate: int) -> list[str]:
@@ -123,20 +123,20 @@ class _Program:
                     limit=None,
                     capture=self.stderr,
                     pass_fds=fds,
-                    on_start=None if self._box else self._let_go,  # a box may be made anew, and needs them again
+                    on_start=None if self._box else self._let_go,  # with a box it may be restarted and need them again
                     box=self._box,
                 )
         except ToolError as error:
             self._fault = str(error)
         finally:
             self._let_go()
-            with anyio.CancelScope(shield=True), anyio.move_on_after(1):  # what it said before it ended still counts
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):  # output from before its end still counts
                 await self._heard.wait()
             self._reading.cancel()
             self._ended.set()
 
     def _let_go(self) -> None:
-        """Our copies of its ends: while we hold them, nobody sees that it is gone."""
+        """Closes our copies of its pipe ends; while we hold them, its end cannot be noticed."""
         for name in ("_theirs_in", "_theirs_out"):
             handle: int = getattr(self, name)
             if handle >= 0:
@@ -144,7 +144,8 @@ class _Program:
                 setattr(self, name, -1)
 
     async def listen(self, lines: MemoryObjectSendStream[bytes]) -> None:
-        """Pass whole lines on. Once nobody wants them, read on: a full pipe would keep it from ending."""
+        """Passes whole lines on. Keeps reading when nobody wants them, because a full pipe would keep it from
+        ending."""
         rest = bytearray()
         try:
             with self._reading:
@@ -179,7 +180,8 @@ class _Program:
             lines.close()
 
     async def send(self, line: bytes) -> None:
-        """Raises BrokenResourceError if it is gone. Half a line cannot be taken back: being cut off there ends it."""
+        """Raises BrokenResourceError if the program is gone. A partly written line cannot be undone, so cancelling
+        there ends it."""
         async with self._writing:
             view = memoryview(self._framing.wrap(line))
             whole = len(view)

@@ -11,12 +11,12 @@ from teamwright.core.errors import UsageError
 from teamwright.host.mcp.stdio_client import LONGEST, ServerPipes
 
 _READ = 1 << 16
-_WRITE = 4096  # PIPE_BUF: a pipe that is writable takes this much without blocking
+_WRITE = 4096  # PIPE_BUF: a writable pipe takes this much without blocking
 
 
 @asynccontextmanager
 async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[ServerPipes]:
-    """`lines` ends when the other side closes its end. Neither handle is made non-blocking: they may be shared."""
+    """`lines` ends when the other side closes. The handles stay blocking, because they may be shared."""
     put, lines = anyio.create_memory_object_stream[bytes](0)
     one_at_a_time = anyio.Lock()
 
@@ -27,7 +27,7 @@ async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Server
                 try:
                     await anyio.wait_writable(outward)
                     rest = rest[os.write(outward, rest[:_WRITE]) :]
-                except PermissionError:  # a file: it is always writable
+                except PermissionError:  # a regular file, which is always writable
                     rest = rest[os.write(outward, rest) :]
                 except OSError:
                     raise anyio.BrokenResourceError from None

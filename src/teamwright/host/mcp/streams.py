@@ -12,7 +12,7 @@ from teamwright.core.text import shown
 from teamwright.host.mcp.shrink import UnreadableMessage, id_in, looks_meant, shrink
 from teamwright.host.mcp.stdio_client import ServerPipes
 
-_LONG = 1 << 20  # bytes: reading so many is work for a thread
+_LONG = 1 << 20  # bytes; messages this long are parsed in a thread
 
 
 class _Closing:
@@ -29,7 +29,7 @@ class _Closing:
 
 
 class WaitingCall:
-    """Requests that have no answer yet, the oldest first."""
+    """Requests without an answer yet, oldest first."""
 
     def __init__(self) -> None:
         self._ids: dict[int | str, None] = {}
@@ -45,7 +45,7 @@ class WaitingCall:
             self._ids.pop(message.id, None)
 
     def fail(self, why: str, id: int | str | None = None) -> SessionMessage | None:
-        """An answer to the request that is meant, or to the oldest; None if nobody waits."""
+        """An error answer to that request, or to the oldest one; None if nobody waits."""
         if id not in self._ids:
             id = next(iter(self._ids), None)
         if id is None:
@@ -56,9 +56,9 @@ class WaitingCall:
 
 
 class LineReader(_Closing):
-    """Messages from lines. What is not one is passed over: programs print things that they should not.
+    """Parses messages from lines. Skips other lines, because programs print things they should not.
 
-    A message that cannot be read is the answer to the waiting caller: no other will come.
+    An unreadable message becomes an error for the waiting caller, since no other answer will come.
     """
 
     def __init__(self, wire: ServerPipes, lost: anyio.Event, waiting: WaitingCall | None = None) -> None:
@@ -144,7 +144,7 @@ class WatchedReader(_Closing):
 
 
 class WatchedWriter(_Closing):
-    """The package's own stream; it is noted who waits for an answer."""
+    """The package's own stream; records the requests that wait for an answer."""
 
     def __init__(self, stream: Any, waiting: WaitingCall) -> None:
         self._stream, self._waiting = stream, waiting

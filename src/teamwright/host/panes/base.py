@@ -1,4 +1,4 @@
-"""Port shared by all places for teammates' processes: what is stored of a pane and what is available."""
+"""Interface of all places for teammates' processes: what is stored of a pane, and what can be done with it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,41 +12,43 @@ from teamwright.core.policies.placement import Detected
 from teamwright.core.text import shown
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
-START = 20.0  # for a new pane to start its program
+START = 20.0  # seconds for a new pane to start its program
 _LONGEST_TITLE = 60
 
 
 class Pane(Struct, frozen=True, omit_defaults=True):
-    """A teammate's process and where it is to be seen. It is stored: a later process addresses it with nothing else."""
+    """A teammate's process and where it is shown. It is stored, so that a later process can address it with nothing
+    else."""
 
     backend: Literal["tmux", "iterm2", "local"]
     id: str  # `%3` for tmux, the session's for iTerm2, the pid for a child
     pid: int
-    started: str  # the process's start as the machine tells it: with the pid, this process and no other
-    socket: str = ""  # tmux: its server
-    server: int = 0  # tmux: the server's process, by pid and start; a new server restarts its pane numbers
+    started: str  # the process's start time as the system reports it; with the pid it identifies the process
+    socket: str = ""  # tmux: the server's socket
+    server: int = 0  # tmux: the server's pid; with its start time below, because a new server reuses pane numbers
     server_started: str = ""
-    mark: str = ""  # tmux: written into the pane
-    log: str = ""  # local: what it says
+    mark: str = ""  # tmux: a mark stored in the pane
+    log: str = ""  # local: its log file
 
 
 class Panes(Protocol):
-    """One kind of place. Every method may be called for a pane that another process has opened."""
+    """One kind of place. Every method also works for panes opened by another process."""
 
     async def open(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str, color: str) -> Pane:
-        """Start it by argv; `env` is added to the harmless part of our own. Raises ToolError; then nothing is left."""
+        """Starts a program by argv; `env` extends the harmless part of our environment. Raises ToolError and leaves
+        nothing."""
         ...
 
     async def is_open(self, pane: Pane) -> bool:
-        """The pane is there, and its process is the one that was started."""
+        """Is the pane there, running the process that was started in it?"""
         ...
 
     async def watch(self, pane: Pane) -> None:
-        """Returns when its process has died."""
+        """Returns when the pane's process has died."""
         ...
 
     async def close(self, pane: Pane) -> bool:
-        """End it, if it is ours. False: there was nothing of ours to end."""
+        """Ends the pane if it is ours. Returns False if there was nothing of ours to end."""
         ...
 
 
@@ -57,7 +59,7 @@ class PaneAnswer(Struct, frozen=True):
 
 
 def look(env: Mapping[str, str]) -> Detected:
-    """What this terminal and this machine offer."""
+    """Detects what this terminal and this machine offer."""
     import shutil  # noqa: PLC0415  # not for a task list
 
     path = env.get("PATH", "")
@@ -70,12 +72,12 @@ def look(env: Mapping[str, str]) -> Detected:
 
 
 def plain_title(title: str) -> str:
-    """One short line without control characters, and without `#`: tmux runs commands that stand in `#(...)`."""
+    """One short line without control characters or `#`, because tmux runs the commands in `#(...)`."""
     return shown(title.replace("#", "＃"), _LONGEST_TITLE).strip() or "teammate"
 
 
 async def ask(argv: Sequence[str], env: Mapping[str, str], seconds: float) -> PaneAnswer:
-    """Run a terminal's own program to its end."""
+    """Runs the terminal's own control program to its end."""
     try:
         with anyio.fail_after(seconds):
             done = await anyio.run_process(argv, env=dict(env), check=False, start_new_session=True)

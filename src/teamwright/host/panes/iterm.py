@@ -1,7 +1,7 @@
 """Teammates in panes of iTerm2, through its command-line tool `it2` (the one on PyPI).
 
-The tool can split a pane but not start a program in it other than by its shell. What the shell is given is one line
-of our own: two options and the paths of Python, of a file of ours and of a parcel; nothing from outside is in it.
+The tool can split a pane, but can start a program there only through its shell. The shell gets one line of our own: two
+options, and the paths of Python, a file of ours and a launch file. Nothing from outside is in it.
 """
 
 import re
@@ -30,7 +30,7 @@ class Iterm:
         self._program, self._env, self._room, self._split = program, env, room, split
         self._theirs = {key: value for key, value in env.items() if key in _PASSED or key.startswith("ITERM")}
         self._lead = env.get("ITERM_SESSION_ID", "").rpartition(":")[2]
-        self._last = ""  # the newest pane of ours: the next one goes below it
+        self._last = ""  # our newest pane; the next one goes below it
         self._grace = grace
         self._lock = anyio.Lock()
 
@@ -39,12 +39,12 @@ class Iterm:
         line = " ".join(shlex.quote(word) for word in parcel.command)
         session, begun = "", Started(0)
         try:
-            with anyio.CancelScope(shield=True):  # each step has its limit; cut in the middle, a pane would be lost
+            with anyio.CancelScope(shield=True):  # each step is limited; a cancellation in between would lose a pane
                 if self._split:
                     async with self._lock:
                         session = self._last = await self._new_pane()
                     self._must(await self._run("session", "run", "-s", session, f"exec {line}"))
-                else:  # of a window, the session is told in the receipt
+                else:  # for a window, the receipt names the session
                     self._must(await self._run("window", "new", "--command", line))
             begun = await taken(parcel, START)
             session = session or begun.session
@@ -58,7 +58,7 @@ class Iterm:
         return pane
 
     async def is_open(self, pane: Pane) -> bool:
-        """By its process: a pane that is closed ends it."""
+        """Checks the process, because closing a pane ends it."""
         return await is_same(pane.pid, pane.started)
 
     async def watch(self, pane: Pane) -> None:
@@ -83,7 +83,8 @@ class Iterm:
         return found[1]
 
     async def _holds(self, pane: Pane) -> bool:
-        """Is the last process of this session, ended by now, the one that we started? It may have been restarted."""
+        """Is the process we started the last one in this session, though it has ended? The session may have been
+        restarted."""
         answer = await self._run("session", "get-var", "-s", pane.id, "pid")
         return answer.code == 0 and answer.out == str(pane.pid) and not await start_of(pane.pid)
 

@@ -1,8 +1,8 @@
 """Private file with argv, directory and environment, from which a new pane starts its program.
 
-Other users read the arguments of every process, and terminals read formats, quotes and separators in theirs. So keys
-and words from outside go through a file of mode 0600 that is gone as soon as it was read; what a terminal is given is
-three paths of our own.
+Other users can see every process's arguments, and terminals interpret formats, quotes and separators in theirs. So keys
+and outside text go into a file with mode 0600 that is deleted as soon as it is read; the terminal gets only paths of
+our own.
 """
 
 import os
@@ -25,18 +25,18 @@ _FORGOTTEN = 600.0  # seconds; nobody waits so long for a start
 
 class LaunchFile(Struct, frozen=True):
     directory: Path
-    command: tuple[str, ...]  # what the pane runs: always several words, so that no terminal takes it for shell text
+    command: tuple[str, ...]  # what the pane runs; several words, so that no terminal takes it for shell text
 
 
 class Started(Struct, frozen=True):
-    """The program has begun. `session` is what iTerm2 calls its pane."""
+    """The program has started. `session` is iTerm2's name for its pane."""
 
     pid: int
     session: str = ""
 
 
 def wrap(room: Path, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> LaunchFile:
-    """Write it down in a new directory of `room`, which is ours alone."""
+    """Writes the file in a new directory in `room`, which only we can enter."""
     fields = _fields(argv, cwd, env)
     if not f"{room}{sys.executable}{parcel_open.__file__}".isprintable():
         raise ToolError(f"A path of ours holds control characters ({shown(str(room))}): no teammate was started.")
@@ -73,7 +73,7 @@ def _fields(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]
 
 
 async def taken(parcel: LaunchFile, seconds: float) -> Started:
-    """Wait until the pane has opened it; it is short, and nothing else could tell."""
+    """Waits until the pane has opened it. Polls briefly, because nothing else reports it."""
     receipt, pause = parcel.directory / "receipt", 0.005
     with anyio.move_on_after(seconds):
         while not receipt.exists():
@@ -87,7 +87,7 @@ async def taken(parcel: LaunchFile, seconds: float) -> Started:
 
 
 def discard(parcel: LaunchFile) -> None:
-    """Whatever is left of it; a pane that has not opened it yet finds nothing and ends."""
+    """Deletes what is left of it; a pane that has not opened it yet finds nothing and ends."""
     shutil.rmtree(parcel.directory, ignore_errors=True)
 
 
@@ -101,11 +101,11 @@ def _prepare(room: Path) -> None:
 
 
 def _sweep(room: Path) -> None:
-    """Parcels of starters that were killed in the middle."""
+    """Removes files left by killed starters."""
     for entry in room.iterdir():
         try:
             old = time.time() - entry.stat().st_mtime > _FORGOTTEN
         except OSError:
-            continue  # another one was quicker
+            continue  # another process was faster
         if old and len(entry.name) == 16:
             shutil.rmtree(entry, ignore_errors=True)

@@ -1,12 +1,12 @@
-"""Starts a pane's program: reads the launch file it is given and execs the program described there.
+"""Starts a pane's program: reads its launch file and execs the program described there.
 
-Imports nothing of ours and hardly anything else: it stands before every start. Its pid becomes the program's.
+Imports none of our modules and hardly anything else, because it precedes every start. Its pid becomes the program's.
 """
 
 import os
 import sys
 
-# What the terminal says of itself is truer than what our starter knew of its own.
+# The terminal's own values are more accurate than those of the starter.
 _TERMINAL = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "TMUX", "TMUX_PANE", "ITERM_SESSION_ID")
 
 
@@ -30,7 +30,7 @@ def main(directory: str) -> int:  # noqa: RET503  # it does not return from the 
 
 
 def _tell(directory: str, words: str) -> None:
-    """All at once, so that a reader never sees half of it."""
+    """Writes atomically, so that a reader never sees half of it."""
     draft = f"{directory}/draft"
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.write(handle, words.encode(errors="surrogateescape"))

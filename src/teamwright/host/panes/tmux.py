@@ -1,6 +1,6 @@
-"""Teammates in panes of tmux: beside the lead's own pane, or in a session of their own on a server of their own.
+"""Teammates in tmux panes: next to the lead's own pane, or in a separate session on a separate server.
 
-Only what carries our mark is ever changed or closed. Nothing from outside stands in tmux's arguments but the title.
+Only panes with our mark are ever changed or closed. tmux's arguments contain no outside text except the title.
 """
 
 import os
@@ -20,15 +20,15 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.identity import collect, end, gone, is_same, start_of
 
 _SESSION = "teamwright"
-_ANSWER = 10.0  # seconds for one command of tmux
+_ANSWER = 10.0  # seconds per tmux command
 _LAST = 2.0  # for a server without panes to end
 _TRIES = 5
-# A pane that we meant to split has just gone; our own server may also just end, or another process begin it.
+# The pane to split has just gone; or our own server is ending, or being started by another process.
 _RACES = {
     True: re.compile(r"can't find"),
     False: re.compile(r"can't find|duplicate session|server exited|lost server|no server running|error connecting"),
 }
-_OLDEST = (3, 0)  # options of a single pane
+_OLDEST = (3, 0)  # first version with per-pane options
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR", "TMPDIR")
 _MADE = "#{pane_id} #{pane_pid} #{pid} #{socket_path}"
 _ROW = "#{pane_id} #{window_id} #{pane_width} #{pane_height} #{pane_pid} #{?pane_dead,1,0} =#{@teamwright}"
@@ -40,7 +40,7 @@ _COLORS = {name: name for name in ("red", "green", "yellow", "blue", "magenta", 
 
 
 class _PaneRow(Struct, frozen=True):
-    """A pane as its server tells of it."""
+    """A pane as its server reports it."""
 
     id: str
     window: str
@@ -51,9 +51,9 @@ class _PaneRow(Struct, frozen=True):
 
 
 class Tmux:
-    """`env` is the lead's; with `TMUX` in it the lead's window is used, else a server called `name`.
+    """`env` is the lead's; if it contains `TMUX`, the lead's window is used, else a server called `name`.
 
-    `room` is a private directory for what is handed to a new pane; `split` False gives each teammate a window.
+    `room` is a private directory for launch files; without `split` each teammate gets a window.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Tmux:
         self._inside = bool(env.get("TMUX"))
         if self._inside:
             self._server = ("-S", env["TMUX"].rsplit(",", 2)[0])
-        else:  # its own settings: a person's could keep dead panes, or restore old sessions into it
+        else:  # with default settings: a person's could keep dead panes or restore old sessions
             self._server = ("-L", re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64], "-f", "/dev/null")
         self._grace = grace
         self._lock = anyio.Lock()
@@ -76,7 +76,7 @@ class Tmux:
         pane: Pane | None = None
         begun = False
         try:
-            with anyio.CancelScope(shield=True):  # each step has its limit; cut in the middle, a pane would be lost
+            with anyio.CancelScope(shield=True):  # each step is limited; a cancellation in between would lose a pane
                 async with self._lock:
                     pane = await self._make(parcel, plain_title(title), color)
             await taken(parcel, START)
@@ -97,16 +97,16 @@ class Tmux:
 
     async def close(self, pane: Pane) -> bool:
         ours = await end(pane.pid, pane.started, self._grace)
-        row = await self._find(pane)  # still there where dead panes are kept
+        row = await self._find(pane)  # still there if dead panes are kept
         if row and not await is_same(pane.pid, pane.started):
             await self._tell(pane, "kill-pane", "-t", pane.id)
         if not self._inside and not await self._rows("-a", server=("-S", pane.socket)):
-            with anyio.move_on_after(_LAST):  # a server of our own ends with its last pane, maybe as our orphan
+            with anyio.move_on_after(_LAST):  # our own server ends with its last pane, perhaps as our orphan
                 await gone(pane.server, pane.server_started)
             collect(pane.server, pane.server_started)
         return ours or row is not None
 
-    # --- making one
+    # --- opening
 
     async def _make(self, parcel: LaunchFile, title: str, color: str) -> Pane:
         mark = os.urandom(8).hex()
@@ -119,8 +119,8 @@ class Tmux:
         if answer.code:
             raise ToolError(self._trouble(answer))
         id, pid, server, socket = answer.out.split(" ", 3)
-        # The mark first: without it nobody would take this pane for ours. Each line stands alone, an old tmux may
-        # refuse the last.
+        # Set the mark first, because it identifies the pane as ours. Run each command separately: an old tmux may
+        # refuse the last one.
         style = _COLORS.get(color, "default")
         settings = (
             ("set-option", "-p", "-t", id, "@teamwright", mark),
@@ -134,7 +134,7 @@ class Tmux:
         return Pane("tmux", id, int(pid), starts[0], socket, int(server), starts[1], mark)
 
     async def _place(self, parcel: LaunchFile, title: str) -> PaneAnswer:
-        """A new pane where there is room for it, else a new window, else the session itself."""
+        """Puts a new pane where there is room, else opens a new window, else the session itself."""
         made = ("-d", "-P", "-F", _MADE)
         rows = await self._rows(*(("-t", self._lead) if self._inside else ("-s", "-t", f"={_SESSION}")))
         ours = [row for row in rows if row.mark and not row.dead]
@@ -149,7 +149,7 @@ class Tmux:
         return await self._run("new-session", *made, *size, *named, "--", *parcel.command)
 
     async def _split_pane(self, ours: Sequence[_PaneRow], parcel: LaunchFile) -> PaneAnswer | None:
-        """The widest of our panes becomes two, or the lead's; None where none is to be split, or has room."""
+        """Splits the largest of our panes, or the lead's. None if nothing may be split or there is no room."""
         if not self._split or not (ours or self._inside):
             return None
         side, widest = ("-v", max(ours, key=attrgetter("area")).id) if ours else ("-h", self._lead)
@@ -158,7 +158,7 @@ class Tmux:
         return answer if answer.code == 0 or "no space" not in answer.complaint else None
 
     async def _arrange(self, id: str) -> None:
-        """Even out our own panes; one that is not ours keeps its place and size."""
+        """Evens out our own panes; panes that are not ours keep their place and size."""
         rows = await self._rows("-t", id)
         others = [row for row in rows if not row.mark]
         if not others:
@@ -186,7 +186,7 @@ class Tmux:
         return rows
 
     async def _find(self, pane: Pane) -> _PaneRow | None:
-        """The pane on the server that it was opened on, with our mark and our process in it, dead or alive."""
+        """The pane on its original server, with our mark and our process, dead or alive."""
         if not await is_same(pane.server, pane.server_started):
             return None
         rows = await self._rows("-a", server=("-S", pane.socket))
@@ -221,5 +221,5 @@ def _pair(number: re.Match[str]) -> tuple[int, int]:
 
 
 def _word(text: str) -> str:
-    """One argument: tmux takes a `;` at the end of a word for the end of a command."""
+    """Escapes an argument, because tmux takes a final `;` for the end of a command."""
     return text[:-1] + r"\;" if text.endswith(";") else text

@@ -1,9 +1,9 @@
-"""Runs one script in a fresh bash that waits until it is marked as ours and reports its final directory.
+"""Runs one script in a fresh bash that waits until it is marked as ours, and reports its final directory.
 
-The script goes in by an open file and not by argv: that has a limit of 128 KiB, shows in `ps`, and makes
-`pkill -f server` find its own shell. At its end the shell writes its directory behind the script: from a trap, which
-`exit` runs too, and once more after the script, which may have set a trap of its own. The gate keeps it from starting
-anything before it is marked as ours, and from starting at all if we die right now.
+The script is passed in an open file instead of argv, which is limited to 128 KiB, visible in `ps`, and makes `pkill -f
+server` find its own shell. At the end the shell writes its directory behind the script: from a trap, which `exit` runs
+too, and again after the script, which may have replaced the trap. The gate keeps the shell from starting anything
+before it is marked, and from starting at all if we die at that moment.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _RUN = 'trap "{tell}" EXIT; eval "$REPLY"; {{ set -- $?; set +x; {tell}; }} 2>/d
 
 
 def encode_script(command: str) -> bytes:
-    """The command line as a shell can take it; words for the model where it cannot be one."""
+    """The command line as bytes for the shell. Raises ToolError if it cannot be a command line."""
     if not command.strip():
         raise ToolError("The command is empty. Say what to run.")
     if "\0" in command:
@@ -51,7 +51,7 @@ async def run_script(
     on_output: Callable[[], None] | None = None,
     box: "Box | None" = None,
 ) -> tuple[ProcessEnd, str | None]:
-    """As `run`; and the directory in which the shell ended, empty if it had none, None if it did not tell."""
+    """Like `run`, plus the directory in which the shell ended: empty if it had none, None if it did not report one."""
     letterbox = _letterbox(script)
 
     def words(gate: int) -> list[str]:
@@ -75,7 +75,7 @@ async def run_script(
 
 
 def describe_end(ended: ProcessEnd, limit: float | None) -> tuple[str, int | None]:
-    """How it ended in words, none if all is well, and its exit code as a shell would tell it."""
+    """How it ended in words (empty on success), and its exit code as a shell would report it."""
     if ended.timed_out:
         return f"Timed out after {limit or 0:g} s; it and everything it started was stopped", None
     if ended.signal:
@@ -89,12 +89,12 @@ def describe_end(ended: ProcessEnd, limit: float | None) -> tuple[str, int | Non
 
 
 def _shell(path: str, fd: int, gate: int, prelude: str, later: str) -> list[str]:
-    """`prelude` comes before its gate, `later` after it."""
+    """`prelude` runs before the gate, `later` after it."""
     if _has_bash(path):
         tell = _TELL.format(builtin="builtin ", into=f">&{fd}")
         begin = f"{prelude}read -r <&{gate} || exit; exec {gate}<&-; {later}IFS= read -r -d '' <&{fd}; "
         return ["bash", "--noprofile", "--norc", "-c", begin + _RUN.format(tell=tell), "bash"]
-    tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may know only the numbers up to 9
+    tell = _TELL.format(builtin="", into=f">>/dev/fd/{fd}")  # sh may only accept single-digit descriptors
     begin = f"{prelude}read -r REPLY </dev/fd/{gate} || exit; {later}REPLY=$(cat /dev/fd/{fd}); "
     return ["sh", "-c", begin + _RUN.format(tell=tell), "sh"]
 
@@ -107,7 +107,7 @@ def _has_bash(path: str) -> bool:
 
 
 def _letterbox(script: bytes) -> int:
-    """An open file that has no name: nothing to guess, nothing to clean up, and on Linux no disk that can be full."""
+    """An open file without a name: nothing to guess or clean up, and on Linux no disk that can be full."""
     with _nameless() as file:
         # A high number: a script that says `exec 6>log` must not get our words into its file.
         fd = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 150)
@@ -127,7 +127,7 @@ def _nameless() -> IO[bytes]:
 
 
 def _report(fd: int, start: int) -> str | None:
-    """The directory in which the shell ended, empty if it had none; None if it was killed or replaced itself."""
+    """The directory in which the shell ended; empty if it had none, None if the shell was killed or replaced itself."""
     size = os.fstat(fd).st_size
     told = os.pread(fd, _REPORT_SIZE, max(start, size - _REPORT_SIZE)).split(b"\0")
     return os.fsdecode(told[-2].removesuffix(b"\n")) if len(told) > 1 else None

@@ -7,14 +7,14 @@ from pathlib import Path
 
 HEAD = 15_000
 TAIL = 15_000
-MOST_SPILLED = 64 << 20  # bytes of one output in its file; a command continues, what it prints is only counted
+MOST_SPILLED = 64 << 20  # bytes per output file; beyond that the command continues and its output is only counted
 
-# Colours, cursor moves, titles and links as programs write them; what is cut short or malformed is not matched.
+# Complete sequences for colours, cursor moves, titles and links; truncated or malformed ones do not match.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z^-~])")
 
 
 def plain(text: str) -> str:
-    """What a terminal would leave standing: no colours, and of an overwritten line only its last state."""
+    """The text as a terminal would leave it: no colours, and overwritten lines in their last state."""
     text = _SEQUENCE.sub("", text)
     if "\r" not in text:
         return text
@@ -37,8 +37,8 @@ class Capture:
         at_once: bool = False,
     ) -> None:
         self.total = 0
-        self.lines = 0  # line ends seen
-        self.spilled = 0  # bytes in the file
+        self.lines = 0  # newlines seen
+        self.spilled = 0  # bytes written to the file
         self._spill, self._most, self._at_once = spill, most, at_once
         self._head_size, self._tail_size = head, tail
         self._head, self._tail = bytearray(), bytearray()
@@ -55,11 +55,11 @@ class Capture:
 
     @property
     def shortened(self) -> bool:
-        """More came than is kept in memory."""
+        """Is there more output than is kept in memory?"""
         return self.total > self._head_size + self._tail_size
 
     def touches_disk(self, size: int) -> bool:
-        """Would adding so many bytes write to the file? Then do it in a thread."""
+        """Would adding this many bytes write to the file? Then add them in a thread."""
         if self._spill is None or self._fault or not self._open or self.spilled >= self._most:
             return False
         return self._writes(size)
@@ -78,11 +78,11 @@ class Capture:
             self._head += data[:room]
             data = data[room:]
         self._tail += data[-self._tail_size :]
-        if len(self._tail) > 2 * self._tail_size:  # not at each call: moving the bytes costs more than holding them
+        if len(self._tail) > 2 * self._tail_size:  # not on every call: moving the bytes costs more than keeping them
             del self._tail[: -self._tail_size]
 
     def _begin(self) -> None:
-        """Make the file and write what was only in memory so far."""
+        """Creates the file and writes what was only in memory so far."""
         if self._file is not None or self._spill is None or self._fault or not self._open:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,7 +116,8 @@ class Capture:
         self._open = False
 
     def text(self, clean: Callable[[str], str] = str) -> str:
-        """Everything, or head, a line that says what is left out, and tail. `clean` is applied to each part."""
+        """Everything; or the head, a line that says how much is left out, and the tail. `clean` is applied to each
+        part."""
         if not self.shortened:
             return clean(_decode(self._head + self._tail))
         head = _front(bytes(self._head))
@@ -149,13 +150,13 @@ def _decode(data: bytes | bytearray) -> str:
 
 
 def _front(head: bytes) -> bytes:
-    """The head, cut after its last whole line if that costs little, else between two characters."""
+    """Cuts the head after its last complete line if that costs little, else at a character boundary."""
     end = head.rfind(b"\n") + 1
     if end > len(head) * 3 // 4:
         return head[:end]
     for back in range(1, min(4, len(head)) + 1):
         byte = head[-back]
-        if byte >= 0xC0:  # the first byte of a character: is the rest of it here?
+        if byte >= 0xC0:  # first byte of a character: is the rest of it here?
             size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return head if size <= back else head[:-back]
         if byte < 0x80:
@@ -164,7 +165,7 @@ def _front(head: bytes) -> bytes:
 
 
 def _back(tail: bytes) -> bytes:
-    """The tail, from its first whole line if that costs little, else from the first whole character."""
+    """Starts the tail at its first complete line if that costs little, else at its first complete character."""
     start = tail.find(b"\n") + 1
     if 0 < start < len(tail) // 4:
         return tail[start:]

@@ -9,17 +9,17 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from msgspec import Struct
 
-_MOST_WORDS = 8_000  # of what it complains about
+_MOST_WORDS = 8_000  # bytes kept of its stderr
 _LONGEST = 1 << 20  # bytes of a piece without the separator
 _KEPT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
 
 
 class ChildEnded(Struct, frozen=True):
     code: int
-    complaint: str  # what it wrote to stderr, bounded
-    late: bool = False  # ended by us at its time limit
-    starved: bool = False  # it ended because it wanted more memory than it may have
-    cut: bool = False  # ended by us because the taker had enough
+    complaint: str  # its stderr, bounded
+    late: bool = False  # we killed it at its time limit
+    starved: bool = False  # it failed because of its memory limit
+    cut: bool = False  # we killed it because the taker had enough
 
 
 async def run_child(
@@ -32,9 +32,9 @@ async def run_child(
     stdin: int = DEVNULL,
     memory: int | None = None,
 ) -> ChildEnded:
-    """Run it; every separated piece of stdout goes to `take`, which says whether it wants more.
+    """Runs it; each separated piece of stdout goes to `take`, which returns whether it wants more.
 
-    `memory`: so many bytes it may have, where the system can hold it to them.
+    `memory`: a limit in bytes, where the system can enforce one.
     """
     process = await _start(argv, cwd, stdin)
     if memory is not None:
@@ -52,7 +52,7 @@ async def run_child(
             await process.wait()
     finally:
         _kill(process)
-        with anyio.CancelScope(shield=True):  # killed, so this is short; without it a zombie stays
+        with anyio.CancelScope(shield=True):  # it was killed, so this is quick; without it a zombie remains
             await process.aclose()
     complaint = b"".join(words).decode(errors="replace")
     code, late = process.returncode or 0, limit.cancelled_caught
@@ -61,7 +61,7 @@ async def run_child(
 
 
 async def _start(argv: Sequence[str], cwd: str | None, stdin: int) -> Process:
-    with anyio.CancelScope(shield=True):  # cancelled in the middle, it would not be collected
+    with anyio.CancelScope(shield=True):  # cancelled in the middle, the process would not be reaped
         return await anyio.open_process(
             argv, stdin=stdin, stdout=PIPE, stderr=PIPE, cwd=cwd, env=_env(os.environ), start_new_session=True
         )
@@ -82,7 +82,7 @@ def _env(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _pass_on(stream: ByteReceiveStream, take: Callable[[bytes], bool], separator: bytes) -> bool:
-    """False: the taker had enough."""
+    """Returns False if the taker had enough."""
     rest = b""
     async for chunk in stream:
         *whole, rest = (rest + chunk).split(separator)
@@ -96,7 +96,7 @@ async def _pass_on(stream: ByteReceiveStream, take: Callable[[bytes], bool], sep
 
 async def _listen(stream: ByteReceiveStream, words: list[bytes]) -> None:
     room = _MOST_WORDS
-    async for chunk in stream:  # read on past the limit, or it would wait for us
+    async for chunk in stream:  # keep reading past the limit, or the program would block
         words.append(chunk[:room])
         room -= len(words[-1])
 

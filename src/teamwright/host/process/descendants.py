@@ -1,9 +1,9 @@
 """Finds and ends everything that a command started, wherever it went.
 
-On Linux we are the reaper of our orphans, so whatever a command started is always below us, also after `setsid` or a
-double fork. It is told from other people's children by three marks that it inherits: the session of the command, a
-number in a resource limit that Linux no longer uses (it outlives `env -i` and can be read of the dead), and a variable
-in its environment. On macOS there is the process group and the tree of parents, no more.
+On Linux we are the reaper of our orphans, so everything that a command started stays below us, even after `setsid` or a
+double fork. Three inherited marks separate it from other children: the command's session, a number in a resource limit
+that Linux no longer uses (it survives `env -i` and is readable in dead processes), and an environment variable. On
+macOS there is only the process group and the tree of parents.
 """
 
 import contextlib
@@ -28,16 +28,16 @@ _RLIMIT_LOCKS = 10  # unused since Linux 2.4.25, still inherited
 
 
 class ProcessOrigin(NamedTuple):
-    """A command that we started, and the marks by which its descendants are known."""
+    """A command that we started, and the marks that identify its descendants."""
 
-    leader: int  # its pid: ours to collect, and kept uncollected until all is over, so that nobody else can get it
+    leader: int  # its pid: our child, reaped only when all is over, so that the pid cannot be reused
     number: int
     mark: bytes
-    around: bool = False  # it holds the others in a namespace and ends with them: ended first, it would take them along
+    around: bool = False  # it holds the others in a namespace that ends with it, so it must not be ended first
 
 
 def become_reaper() -> None:
-    """Orphans below us come to us from now on, not to init."""
+    """Makes orphans below us our children instead of init's."""
     if LINUX:
         import ctypes  # noqa: PLC0415  # slow to import, needed once
 
@@ -45,7 +45,7 @@ def become_reaper() -> None:
 
 
 def tag(origin: ProcessOrigin) -> None:
-    """Write the number into a command that has just started; what it may have started before does not carry it."""
+    """Writes the number into a command that just started; anything it already started lacks it."""
     if LINUX:
         import resource  # noqa: PLC0415
 
@@ -55,9 +55,10 @@ def tag(origin: ProcessOrigin) -> None:
 
 
 def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
-    """SIGTERM to each process once, time to obey, then SIGKILL until none is left or the kernel does not let go."""
+    """Sends SIGTERM once to each process, waits, then sends SIGKILL until none is left or the kernel does not release
+    it."""
     told: set[tuple[int, str]] = set()
-    beyond: set[tuple[int, str]] = set()  # another user's by now, as after `sudo`
+    beyond: set[tuple[int, str]] = set()  # now another user's, as after `sudo`
     around = {origin.leader for origin in origins if origin.around}
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_PATIENCE)):
         until, pause = time.monotonic() + patience, 0.002
@@ -75,16 +76,16 @@ def stop(origins: Sequence[ProcessOrigin], grace: float) -> None:
 
 
 def alive(origins: Iterable[ProcessOrigin], others: Container[int] = ()) -> list[ProcessRow]:
-    """Every living process of these commands; our own dead orphans are collected on the way.
+    """All living processes of these commands. Also reaps our dead orphans.
 
-    `others` are children of ours that are known to be something else; it only saves a look at each.
+    `others` are known other children of ours; passing them only saves looking at each.
     """
     found = [row for origin in origins for row in _living(origin, others)]
     return list({row.pid: row for row in found}.values())
 
 
 def _living(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
-    """A process may pass from its dying parent to us just while we look: only nothing twice is nothing."""
+    """Looks twice before concluding that nothing lives: a process may just be passing from its dying parent to us."""
     for look in range(20):
         rows = _look(origin, others)
         if living := [row for row in rows if not row.dead]:
@@ -95,7 +96,7 @@ def _living(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
 
 
 def _look(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
-    """One look at everything below us, or at all processes where that is the only way."""
+    """One look at everything below us, or at all processes if there is no other way."""
     me = os.getpid()
     tops, children = _tree(me, origin.leader, others)
     waiting = [row for row in tops if _belongs(row, origin)]
@@ -106,7 +107,7 @@ def _look(origin: ProcessOrigin, others: Container[int]) -> list[ProcessRow]:
             continue
         if row.dead and row.parent == me and row.pid != origin.leader:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(row.pid, os.WNOHANG)  # this one pid: other children are other people's to collect
+                os.waitpid(row.pid, os.WNOHANG)  # this pid only: other children are for others to reap
         found[row.pid] = row
         waiting.extend(children(row.pid))
     return [row for row in found.values() if row.pid != origin.leader or not row.dead]
@@ -125,10 +126,11 @@ def _belongs(row: ProcessRow, origin: ProcessOrigin) -> bool:
 def _tree(
     me: int, leader: int, others: Container[int]
 ) -> tuple[Iterable[ProcessRow], Callable[[int], Iterable[ProcessRow]]]:
-    """Where to begin, and how to continue: the kernel's lists of children where it keeps them, else the whole table.
+    """The starting points, and a function for children: the kernel's lists of children if available, else the whole
+    table.
 
-    Orphans come to the first of our threads, and children of a thread that ends too; the command itself is a child of
-    the thread that started it.
+    Orphans and children of an ended thread become children of our first thread; the command itself is a child of the
+    thread that started it.
     """
     if LINUX and Path(f"/proc/{me}/task/{me}/children").exists():
         pids = [leader, *(pid for pid in _children_of_thread(me, me) if pid != leader and pid not in others)]

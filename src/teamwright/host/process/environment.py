@@ -1,4 +1,4 @@
-"""Environment for the programs of tools: what a developer's commands need, without secrets or prompts."""
+"""Environment for programs run by tools: what a developer's commands need, without secrets or prompts."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from functools import lru_cache
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _NAMES = frozenset(
-    # one name after the other reads better here than a list of quoted ones
+    # plain names read better here than a list of quoted ones
     """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP HOSTNAME COLUMNS LINES MANPATH INFOPATH NO_COLOR CI
     DISPLAY WAYLAND_DISPLAY WSL_DISTRO_NAME WSL_INTEROP WSLENV TEAMWRIGHT_HOME
@@ -54,14 +54,14 @@ _SECRET_NAME = re.compile(
     r"|(?<![A-Z])(?:PAT|PWD?|CREDS?|JWT|BEARER|SIG|SIGNATURE)(?![A-Z])",
     re.IGNORECASE,
 )
-_SECRETS_PLACE = re.compile(r"(?:SOCK|FILE|PATH|DIR|ASKPASS|XAUTHORITY)$", re.IGNORECASE)  # not the secret itself
+_SECRETS_PLACE = re.compile(r"(?:SOCK|FILE|PATH|DIR|ASKPASS|XAUTHORITY)$", re.IGNORECASE)  # only the place of a secret
 # A password or a token inside an address; a proxy may be written without its scheme.
 _SECRET_VALUE = re.compile(
     r"(?i)://[^/\s@]*:[^\s@]*@|://[^/\s@]{8,}@|[?&][\w.%-]*(?:key|token|secret|pass|credential|auth|sig)[\w.%-]*="
 )
 _SECRET_PROXY = re.compile(r"^[^/\s@]+@")
 
-# No editor, pager, password or wizard ever waits for somebody who is not there.
+# Keeps editors, pagers, password prompts and wizards from waiting for a person who is not there.
 _FIXED = {
     "TERM": "dumb",
     "PAGER": "cat",
@@ -79,11 +79,11 @@ _FIXED = {
 }
 
 
-_GIT_CONFIG = {"safe.bareRepository": "explicit"}  # a directory that only looks like a repository is none
+_GIT_CONFIG = {"safe.bareRepository": "explicit"}  # a mere look-alike does not count as a repository
 
 
 def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Settings that git takes from its environment, behind those that are there already."""
+    """Settings passed to git in its environment, after those already there."""
     start = int(env["GIT_CONFIG_COUNT"]) if env.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
     named = {
         f"GIT_CONFIG_{part}_{n}": told
@@ -94,10 +94,11 @@ def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
-    """`env` as far as it is on the list; `passed` names what a person lets through besides; `extra` has the last word.
+    """The listed variables of `env`, those in `passed` that a person lets through, and `extra`, which has the last
+    word.
 
-    What the list leaves out on purpose: doors to other people's secrets (SSH_AUTH_SOCK, DBUS_SESSION_BUS_ADDRESS,
-    KUBECONFIG), and what changes how a shell starts (BASH_ENV, ENV, SHELLOPTS, exported functions).
+    The list deliberately omits access to secrets (SSH_AUTH_SOCK, DBUS_SESSION_BUS_ADDRESS, KUBECONFIG) and variables
+    that change how a shell starts (BASH_ENV, ENV, SHELLOPTS, exported functions).
     """
     kept = {name: value for name, value in env.items() if _harmless(name, value)}
     named = {name: env[name] for name in passed if name in env}
@@ -106,12 +107,12 @@ def tool_environment(env: Mapping[str, str], extra: Mapping[str, str], passed: C
 
 
 def _absolute(path: str) -> str:
-    """Without `.` and its like: a file of the directory that a command stands in must not pass for `ls`."""
+    """Drops `.` and other relative entries: a file in the current directory must not pass for `ls`."""
     return ":".join(folder for folder in path.split(":") if folder.startswith("/")) or _PATH
 
 
 def holds_secret(name: str) -> bool:
-    """Is a variable of this name a key, a token or a password, and not the place where one lies?"""
+    """Does a variable of this name hold a key, token or password, rather than the place of one?"""
     return bool(_SECRET_NAME.search(name)) and not _SECRETS_PLACE.search(name)
 
 

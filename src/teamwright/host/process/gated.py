@@ -1,8 +1,8 @@
-"""Runs a shell that waits at a gate until it is marked as ours, and starts it anew where its box could not be made.
+"""Runs a shell that waits at a gate until it is marked as ours, and retries if its box could not be made.
 
-Who has passed the gate took a word out of a pipe. As long as the word lies there nothing of the script has run, so
-another try runs nothing twice: bubblewrap looks for every place of its map by name, and a socket of some other program
-may vanish meanwhile.
+A shell that passes the gate takes a word out of a pipe. While the word is still there, nothing of the script has run,
+so a retry runs nothing twice. Retries are needed because bubblewrap looks up each place of its map by name, and another
+program's socket may vanish meanwhile.
 """
 
 import os
@@ -21,7 +21,7 @@ from teamwright.host.process.run import ProcessEnd, see_through, start_command
 if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
 
-_MOST_EARLY = 1 << 16  # bytes that are held back; bubblewrap says a line
+_MOST_EARLY = 1 << 16  # bytes held back; bubblewrap's message is one line
 
 
 async def run_gated(
@@ -36,9 +36,9 @@ async def run_gated(
     on_output: Callable[[], None] | None = None,
     box: "Box | None" = None,
 ) -> ProcessEnd:
-    """As `run`. `words` makes the argv: a shell that reads a line from the handle it gets before anything else runs.
+    """Like `run`. `words` makes the argv of a shell that reads a line from the given handle before anything else.
 
-    For another try both `words` and `on_start` are called again.
+    Each retry calls `words` and `on_start` again.
     """
     try:
         while True:
@@ -69,11 +69,11 @@ def _both(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], No
 
 
 class WordGate:
-    """One for each try: a shell of an earlier one that nobody could end finds its own gate shut for ever."""
+    """One per attempt: a shell of an earlier attempt that could not be killed finds its own gate closed forever."""
 
     def __init__(self, entry: int, opener: int) -> None:
         self.entry, self._opener = entry, opener
-        # Where the shell cannot close the pipe, its script could put something there, but not this.
+        # If the shell cannot close the pipe, its script could write to it, but it cannot guess this.
         self._word = os.urandom(8).hex().encode() + b"\n"
         self._look = select.poll()
         self._look.register(entry, select.POLLIN)
@@ -82,11 +82,11 @@ class WordGate:
         os.write(self._opener, self._word)
 
     def holds_word(self) -> bool:
-        """Has nobody passed so far?"""
+        """Has nobody passed yet?"""
         return bool(self._look.poll(0))
 
     def untouched(self) -> bool:
-        """Has nobody passed at all? When everybody who could is gone; the word is taken out."""
+        """Did nobody pass at all? Call this when all possible readers are gone; it removes the word."""
         return self.holds_word() and os.read(self.entry, 2 * len(self._word)) == self._word
 
 
@@ -101,7 +101,7 @@ def _open_gate() -> Generator[WordGate]:
 
 
 class _HeldBack:
-    """What is said before the gate is bubblewrap's: it is only of interest if there is no other try."""
+    """Output from before the gate is bubblewrap's, and only matters if there is no retry."""
 
     def __init__(self, capture: Capture, gate: WordGate) -> None:
         self._capture, self._gate = capture, gate
@@ -123,6 +123,6 @@ class _HeldBack:
             self._early.clear()
 
     def _is_passed(self) -> bool:
-        """It is asked after the data was read: what is there while the word lies in the gate came before it."""
+        """Asked after reading data: if the word is still in the gate, the data came from before it."""
         self._passed = self._passed or len(self._early) > _MOST_EARLY or not self._gate.holds_word()
         return self._passed

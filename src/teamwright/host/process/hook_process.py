@@ -1,4 +1,4 @@
-"""Runs a hook's command in a shell: its input on stdin, stdout and stderr apart and bounded, nothing left behind."""
+"""Runs a hook's command in a shell: input on stdin, stdout and stderr separate and bounded, nothing left behind."""
 
 import contextlib
 import os
@@ -20,13 +20,13 @@ from teamwright.host.process.gated import run_gated
 if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
 
-MOST_ANSWER = 1 << 20  # bytes of stdout that are kept
+MOST_ANSWER = 1 << 20  # bytes kept of stdout
 MOST_COMPLAINT = 1 << 16
 _READ = 1 << 16
 
 
 class HookEnd(Struct, frozen=True):
-    """`status` as a shell tells it; None if it gave no answer, and `fault` says why."""
+    """`status` as a shell reports it; None if there was no answer, and `fault` says why."""
 
     status: int | None
     out: str = ""
@@ -37,7 +37,7 @@ class HookEnd(Struct, frozen=True):
 async def run_hook(
     command: str, data: bytes, *, cwd: Path, env: Mapping[str, str], limit: float, box: "Box | None" = None
 ) -> HookEnd:
-    """To its end or its limit; then nothing that it started is alive. `box`: it runs in the sandbox."""
+    """Runs to its end or its limit; then nothing it started is alive. `box`: runs in the sandbox."""
     out, err = Capture(head=MOST_ANSWER, tail=1), Capture(head=MOST_COMPLAINT, tail=1)
     ended, fault = None, ""
     with _handles(data) as (letter, ear, mouth):
@@ -66,15 +66,15 @@ async def run_hook(
 
 
 def _argv(command: str, path: str, handles: tuple[int, int, int], prelude: str) -> list[str]:
-    """The command as it was written, after a line that waits for its marks and puts the handles in their places.
+    """The command as written, after a line that waits for the marks and puts the handles in place.
 
-    `prelude` comes before the gate: whoever fails there has not begun.
+    `prelude` runs before the gate: if it fails, the command has not begun.
     """
     letter, gate, mouth = handles
     if _has_bash(path):
         begin = f"read -r <&{gate} || exit; exec {gate}<&- <&{letter} {letter}<&- 2>&{mouth} {mouth}>&-; unset REPLY"
         return ["bash", "--noprofile", "--norc", "-c", f"{prelude}{begin}\n{command}"]
-    # This sh may know only the numbers up to 9.
+    # This sh may only accept single-digit descriptors.
     begin = f"read -r _ </dev/fd/{gate} || exit; exec </dev/fd/{letter} 2>/dev/fd/{mouth}"
     return ["sh", "-c", f"{prelude}{begin}\n{command}"]
 
@@ -100,7 +100,7 @@ def _handles(data: bytes) -> Generator[tuple[int, int, int]]:
 
 
 def _letter(data: bytes) -> int:
-    """An open file without a name: unlike a pipe it takes any size, and nobody must wait for a hook to read it."""
+    """An open file without a name: unlike a pipe it takes any size, without waiting for the hook to read it."""
     with _nameless() as file:
         file.write(data)
         file.seek(0)
@@ -116,7 +116,7 @@ def _nameless() -> IO[bytes]:
 
 
 async def _listen(ear: int, err: Capture) -> None:
-    """Until we are cancelled: our own end keeps the pipe open."""
+    """Reads until cancelled; our own end keeps the pipe open."""
     while True:
         await anyio.wait_readable(ear)
         with contextlib.suppress(BlockingIOError):
@@ -125,5 +125,5 @@ async def _listen(ear: int, err: Capture) -> None:
 
 def _take_rest(ear: int, err: Capture) -> None:
     with contextlib.suppress(BlockingIOError):
-        for _ in range(64):  # bounded, because a stranger may hold and fill it
+        for _ in range(64):  # bounded, because a stray process may hold the pipe and keep filling it
             err.add(os.read(ear, _READ))

@@ -12,21 +12,21 @@ import anyio.to_thread
 
 from teamwright.host.process.rows import KILL_PATIENCE, LINUX, ProcessRow, read_row, send_if
 
-_LOOK_EVERY = 1.0  # where the kernel cannot tell us of the end of a process
+_LOOK_EVERY = 1.0  # if the kernel cannot report a process's end
 
 
 async def start_of(pid: int) -> str:
-    """When the living process with this pid began; empty if there is none, or only its remains."""
+    """When the living process with this pid started; empty if there is none, or only a zombie."""
     return _start(pid) if LINUX else await anyio.to_thread.run_sync(_start, pid)
 
 
 async def is_same(pid: int, started: str) -> bool:
-    """Does this very process live?"""
+    """Is this very process alive?"""
     return started != "" and await start_of(pid) == started
 
 
 async def gone(pid: int, started: str) -> None:
-    """Returns when this process lives no more. Costs nothing meanwhile where there are process handles."""
+    """Returns when this process is gone. Waiting costs nothing where there are process handles."""
     try:
         handle = os.pidfd_open(pid) if LINUX else -1
     except ProcessLookupError:
@@ -38,14 +38,14 @@ async def gone(pid: int, started: str) -> None:
             await anyio.sleep(_LOOK_EVERY)
         return
     try:
-        if await is_same(pid, started):  # looked at after it was opened: from here on it is the one we hold
+        if await is_same(pid, started):  # checked after opening: from here on the handle is this process
             await anyio.wait_readable(handle)
     finally:
         os.close(handle)
 
 
 async def end(pid: int, started: str, grace: float) -> bool:
-    """SIGTERM, time to obey, SIGKILL. True: this process lived, and does not any more."""
+    """Sends SIGTERM, waits, then SIGKILL. Returns True if the process was alive and is now gone."""
     if not await is_same(pid, started):
         return False
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, KILL_PATIENCE)):
@@ -58,7 +58,7 @@ async def end(pid: int, started: str, grace: float) -> bool:
 
 
 async def send(pid: int, started: str, number: signal.Signals) -> bool:
-    """Signal exactly this process, never another that has its pid now. False: we may not."""
+    """Signals exactly this process, never another that got its pid. Returns False if not permitted."""
 
     def is_this() -> bool:
         return started != "" and _start(pid) == started
@@ -68,7 +68,7 @@ async def send(pid: int, started: str, number: signal.Signals) -> bool:
 
 
 def collect(pid: int, started: str) -> None:
-    """Take the remains of this process away if they have come to us, the reaper of our orphans."""
+    """Reaps this process if it became our child as an orphan."""
     row = read_row(pid) if LINUX else None
     if row is not None and row.dead and row.parent == os.getpid() and _stamp(row) == started:
         with suppress(ChildProcessError):

@@ -18,11 +18,11 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.host.process.identity import end, gone, is_same, send, start_of
 from teamwright.host.process.run import MARK
 
-_REST = 1.0  # for what a child that has ended left running
+_REST = 1.0  # seconds for leftovers of an ended child
 
 
 class _Child:
-    """One that we started and have not collected yet."""
+    """A child that we started and have not reaped."""
 
     def __init__(self, popen: subprocess.Popen[bytes], origin: ProcessOrigin) -> None:
         self.popen, self.origin = popen, origin
@@ -30,14 +30,14 @@ class _Child:
 
 
 class LocalChildren:
-    """`env` is the lead's; `logs` a private directory, where each child has a file for what it says."""
+    """`env` is the lead's; `logs` is a private directory with one output file per child."""
 
     def __init__(self, *, env: Mapping[str, str], logs: Path, grace: float = GRACE) -> None:
         self._env, self._logs, self._grace = env, logs, grace
         self._children: dict[int, _Child] = {}
 
     async def open(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str, color: str) -> Pane:
-        become_reaper()  # what it leaves running comes to us and can be ended
+        become_reaper()  # so that its leftovers come to us and can be ended
         log, output = self._new_log(title)
         try:
             child = _start(argv, cwd, tool_environment(self._env, env), output)
@@ -50,7 +50,7 @@ class LocalChildren:
         pid = child.popen.pid
         self._children[pid] = child
         with anyio.CancelScope(shield=True):
-            # Uncollected, so the pid is its own. One that has ended already has no start any more, and is not open.
+            # Not reaped yet, so the pid is its own. If it has already ended, it has no start time and is not open.
             return Pane("local", str(pid), pid, await start_of(pid), log=str(log))
         raise AssertionError("nobody cancels this scope")
 
@@ -65,11 +65,11 @@ class LocalChildren:
         if pane.pid not in self._children:  # another process's child
             return await end(pane.pid, pane.started, self._grace)
         lived = await is_same(pane.pid, pane.started)
-        await send(pane.pid, pane.started, signal.SIGTERM)  # it alone at first: it ends its own commands in order
+        await send(pane.pid, pane.started, signal.SIGTERM)  # it alone, to end its own commands in order
         try:
             with anyio.move_on_after(self._grace):
                 await gone(pane.pid, pane.started)
-        finally:  # also for one who has no more time: then it gets none either
+        finally:  # even when cancelled: then without a grace period
             await self._collect(pane)
         return lived and not await is_same(pane.pid, pane.started)
 
@@ -84,7 +84,7 @@ class LocalChildren:
             raise ToolError(f"Cannot write {path}: {error.strerror}. No teammate was started.") from error
 
     async def _collect(self, pane: Pane) -> None:
-        """End what is left of it and of all that it started, then let go of its pid."""
+        """Ends the child and everything it started, then releases its pid."""
         child = self._children.get(pane.pid)
         if child is None:
             return
@@ -104,8 +104,8 @@ class LocalChildren:
 
 def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> _Child:
     number = int.from_bytes(os.urandom(6), "big") | 1 << 47
-    mark = f"local.{number:x}"  # not the mark of our commands: those are killed with us, this one may end in order
-    outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
+    mark = f"local.{number:x}"  # unlike the mark of commands, which are killed with us; a teammate may end in order
+    outer = os.environ.get(MARK)  # we may be a command ourselves, and must stay identifiable as such
     theirs = dict(env) | {MARK: f"{outer}/{mark}" if outer else mark}
     popen = subprocess.Popen(
         argv,

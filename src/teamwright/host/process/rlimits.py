@@ -1,10 +1,10 @@
-"""Raises the limit on open files: many agents need a transcript and a connection each."""
+"""Raises the limit on open files, because each agent needs a transcript and a connection."""
 
 ENOUGH = 8192
 
 
 def allow_many_files() -> None:
-    """Raise our own limit as far as the system lets us, and no further than needed."""
+    """Raises our own limit as far as the system permits, but no further than needed."""
     import resource  # noqa: PLC0415  # not on every platform
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

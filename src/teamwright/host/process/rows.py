@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-KILL_PATIENCE = 3.0  # for the kernel to take a killed process away
+KILL_PATIENCE = 3.0  # seconds for the kernel to remove a killed process
 LINUX = sys.platform == "linux"
 
 
 class ProcessRow(NamedTuple):
-    """A process as the kernel tells of it: the pid alone may belong to another one by now."""
+    """A process as the kernel reports it; a pid alone may already belong to another process."""
 
     pid: int
     parent: int
@@ -22,7 +22,7 @@ class ProcessRow(NamedTuple):
 
 
 def send(row: ProcessRow, number: int) -> bool:
-    """Signal exactly this process, never another that has its pid now. False: we may not."""
+    """Signals exactly this process, never another that got its pid. Returns False if not permitted."""
 
     def is_same() -> bool:
         now = read_row(row.pid)
@@ -32,7 +32,7 @@ def send(row: ProcessRow, number: int) -> bool:
 
 
 def send_if(pid: int, number: int, is_same: Callable[[], bool]) -> bool:
-    """Signal the process if it is the one that is meant, looked at after it is held. False: we may not."""
+    """Signals the process if `is_same` confirms it, checked while holding a handle. Returns False if not permitted."""
     try:
         handle = os.pidfd_open(pid) if LINUX else -1
     except ProcessLookupError:
@@ -56,7 +56,7 @@ def send_if(pid: int, number: int, is_same: Callable[[], bool]) -> bool:
 
 
 def read_proc(pid: int, name: str) -> bytes:
-    """A file of /proc; empty if the process is gone or not ours to look into."""
+    """A file of /proc; empty if the process is gone or inaccessible."""
     try:
         handle = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -75,14 +75,14 @@ def read_proc(pid: int, name: str) -> bytes:
 def read_row(pid: int) -> ProcessRow | None:
     if not LINUX:
         return process_table(pid).get(pid)
-    fields = read_proc(pid, "stat").rpartition(b")")[2].split()  # a name may hold anything, brackets too
+    fields = read_proc(pid, "stat").rpartition(b")")[2].split()  # a process name may contain anything, even brackets
     if len(fields) < 20:
         return None
     return ProcessRow(pid, int(fields[1]), int(fields[3]), fields[19].decode(), fields[0] in (b"Z", b"X"))
 
 
 def process_table(pid: int | None = None) -> dict[int, ProcessRow]:
-    """All processes, or one, as `ps` tells of them; where there is no /proc."""
+    """All processes, or one, as reported by `ps`; for systems without /proc."""
     which = ["-A"] if pid is None else ["-p", str(pid)]
     argv = ["ps", *which, "-o", "pid=,ppid=,pgid=,state=,lstart="]
     told = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=5)

@@ -1,7 +1,7 @@
-"""Runs one program by argv and leaves nothing of it behind: not at its end, its time limit, a stop or our own exit.
+"""Runs one program by argv and leaves nothing of it behind: not at its end, time limit or stop, nor when we exit.
 
-Should we be killed outright, a small watching shell sees its pipe close and ends what carries our mark. A parent-death
-signal would not do: it follows the thread that started a command, not the program.
+If we are killed outright, a small watching shell sees its pipe close and kills everything with our mark. A parent-death
+signal would not do, because it follows the thread that started a command, not the program.
 """
 
 import atexit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
 
 MARK = "TEAMWRIGHT_CALL"
-SETTLE = 0.25  # for what still writes when the command itself has ended: `make > >(tee log)`
+SETTLE = 0.25  # seconds for output after the command itself has ended: `make > >(tee log)`
 TELL_EVERY = 0.3  # seconds between two calls of `on_output`
 _READ, _BIG_READ = 1 << 16, 1 << 20
 _LINUX = sys.platform == "linux"
@@ -36,7 +36,7 @@ _LINUX = sys.platform == "linux"
 class ProcessEnd(Struct, frozen=True):
     """How the command itself ended; both None if even SIGKILL did not end it in time.
 
-    `began`: false where its box could not be made, and nothing of it ran.
+    `began`: False if its box could not be made, so nothing ran.
     """
 
     status: int | None
@@ -46,14 +46,14 @@ class ProcessEnd(Struct, frozen=True):
 
 
 class Output(Protocol):
-    """Where what a command prints goes."""
+    """Receives what a command prints."""
 
     def touches_disk(self, size: int) -> bool: ...
     def add(self, data: bytes) -> None: ...
 
 
 class Command:
-    """A program that we started and have not yet seen the end of."""
+    """A program that we started and that has not been seen to end."""
 
     def __init__(self, popen: subprocess.Popen[bytes], output: int, origin: ProcessOrigin) -> None:
         self.popen, self.output, self.origin = popen, output, origin
@@ -77,12 +77,12 @@ async def run(
     on_output: Callable[[], None] | None = None,
     box: "Box | None" = None,
 ) -> ProcessEnd:
-    """Run to its end, `limit` seconds or our cancellation; then nothing that it started is alive any more.
+    """Runs the program to its end, for `limit` seconds or until cancelled; afterwards nothing it started is alive.
 
-    Standard input is empty; standard output and error go to `capture`, in order, which is closed at the end.
-    `on_start` is called once the command carries all its marks: one that runs strangers' code should wait for it.
-    `on_output` is called a few times a second while there is news. `box`: it runs in the sandbox, and what it changed
-    there that it must not is undone before this returns (`box.ended`).
+    stdin is empty; stdout and stderr go to `capture`, in order, which is closed at the end. `on_start` is called once
+    the command has all its marks: a command that runs foreign code should wait for it. `on_output` is called a few
+    times a second while there is output. `box`: the program runs in the sandbox, and forbidden changes it made are
+    undone before this returns (`box.ended`).
     """
     try:
         command = start_command(argv, cwd, env, pass_fds, box)
@@ -101,7 +101,7 @@ async def see_through(
     on_output: Callable[[], None] | None = None,
     box: "Box | None" = None,
 ) -> ProcessEnd:
-    """A command that was just started, to the end of all that it started."""
+    """Follows a command that was just started to the end of everything it started."""
     try:
         if on_start:
             on_start()
@@ -122,11 +122,12 @@ async def see_through(
 
 
 def stop_all(grace: float = 1.0) -> None:
-    """End every running command and all that it started. Blocks; for the program's end, also in a signal handler."""
+    """Ends all running commands and everything they started. Blocks; for the program's end, also in a signal
+    handler."""
     commands = list(_live.values())
     stop([command.origin for command in commands], grace)
     for command in commands:
-        command.popen.poll()  # here, so that its true status is known to everybody who still waits for it
+        command.popen.poll()  # reap it here, so that everybody who still waits gets its real status
 
 
 def start_command(
@@ -136,7 +137,7 @@ def start_command(
     ours = _prepare()
     number = ours.family * _FAMILY + next(_numbers) % _FAMILY
     mark = f"{ours.run_id}.{number:x}"
-    outer = os.environ.get(MARK)  # we may be somebody's command ourselves, and stay findable as such
+    outer = os.environ.get(MARK)  # we may be a command ourselves, and must stay identifiable as such
     marks = {MARK: f"{outer}/{mark}" if outer else mark}
     output, write_end = os.pipe()
     try:
@@ -184,16 +185,16 @@ def _open(
 
 
 class _Marks(NamedTuple):
-    """What all commands of this process carry, and the child of ours that is none of them."""
+    """Marks carried by all commands of this process, and its one child that is not a command."""
 
     run_id: str
     family: int
-    watch: int  # its pid, or 0
+    watch: int  # the watching shell's pid, or 0
 
 
 @functools.cache
 def _prepare() -> _Marks:
-    """Once for a process: become the reaper of our orphans, and set the watch for our own violent death."""
+    """Once per process: makes us the reaper of our orphans, and starts the watch in case we are killed."""
     run_id, family, watch = os.urandom(8).hex(), int.from_bytes(os.urandom(4), "big") | 1 << 32, 0
     if _LINUX:
         become_reaper()
@@ -202,7 +203,7 @@ def _prepare() -> _Marks:
     return _Marks(run_id, family, watch)
 
 
-_FAMILY = 1_000_000  # numbers of commands that one process starts before they come again
+_FAMILY = 1_000_000  # number of commands after which a process reuses their numbers
 _numbers = itertools.count()
 _WATCH = """
 read -r _
@@ -216,10 +217,10 @@ done
 
 
 def _set_watch(run_id: str, family: int) -> int:
-    """A shell that reads from a pipe whose other end only we hold: it wakes when we are gone, however we went.
+    """Starts a shell that reads from a pipe whose other end only we hold: it wakes up when we are gone, for any reason.
 
-    It knows our commands by what they inherited. The environment of some cannot be read (a program of ours hides its
-    own, `env -i` has none), the limits of all can.
+    It finds our commands by inherited marks. Some environments are unreadable (our own program hides its, `env -i`
+    empties it), but limits always are readable.
     """
     nowhere = subprocess.DEVNULL
     argv, env = ["/bin/sh", "-c", _WATCH, "teamwright-watch", f"{run_id}.", str(family)], {"PATH": os.defpath}
@@ -228,13 +229,13 @@ def _set_watch(run_id: str, family: int) -> int:
             argv, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd="/", env=env, start_new_session=True
         )
     except OSError:
-        return 0  # without it commands still end with us, except at a SIGKILL
+        return 0  # without it, commands still end with us, except after SIGKILL
     atexit.register(_end_watch, watch, os.getpid())
     return watch.pid
 
 
 def _end_watch(watch: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() == owner:  # not in a fork of us
+    if os.getpid() == owner:  # not in a forked child
         watch.kill()
         watch.communicate()
 
@@ -243,7 +244,7 @@ def _end_watch(watch: subprocess.Popen[bytes], owner: int) -> None:
 
 
 async def _follow(command: Command, output: Output, on_output: Callable[[], None] | None, box: "Box | None") -> None:
-    """Until the command has ended and its output is read; leftovers may hold the output open only for a moment."""
+    """Waits until the command has ended and its output is read; leftovers can hold the output open only briefly."""
     finished = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_read, command, output, finished)
@@ -259,14 +260,14 @@ async def _follow(command: Command, output: Output, on_output: Callable[[], None
 
 
 async def _wait(command: Command) -> None:
-    """Returns when the command has ended, but leaves it uncollected: until then nobody else can get its pid."""
+    """Returns when the command has ended, without reaping it, so that its pid cannot be reused yet."""
     pid = command.popen.pid
     try:
         handle = os.pidfd_open(pid) if _LINUX else -1
     except OSError:
         handle = -1  # an old kernel, or a container that forbids it
     if handle < 0:
-        seat = anyio.CapacityLimiter(1)  # its own: the shared one would let 40 long commands block every other
+        seat = anyio.CapacityLimiter(1)  # its own limiter: with the shared one, 40 long commands would block all others
         await anyio.to_thread.run_sync(_wait_in_thread, command, abandon_on_cancel=True, limiter=seat)
         return
     try:
@@ -301,7 +302,8 @@ async def _read(command: Command, output: Output, finished: anyio.Event) -> None
 
 
 def _widen(output: int) -> int:
-    """Much output: fewer, larger steps. Only now, because all pipes of a user draw on one small allowance."""
+    """Widens the pipe for much output, to need fewer steps. Only now, because all pipes of a user share a small
+    allowance."""
     if _LINUX:
         import fcntl  # noqa: PLC0415
 
@@ -318,7 +320,7 @@ async def _keep(output: Output, data: bytes) -> None:
 
 
 async def _tell(command: Command, on_output: Callable[[], None]) -> None:
-    """A silent command costs nothing, a short one is never told of, a loud one a few times a second."""
+    """Calls `on_output`: never for silent or short commands, a few times a second for busy ones."""
     while True:
         await command.news.wait()
         await anyio.sleep(TELL_EVERY)
@@ -331,7 +333,7 @@ async def _end(command: Command, output: Output, grace: float) -> None:
         if not command.exited or alive([command.origin], {*_live, _prepare().watch}):
             seat = anyio.CapacityLimiter(1)
             await anyio.to_thread.run_sync(stop, [command.origin], grace, limiter=seat)
-        for _ in range(64):  # what is left in the pipe; bounded, because a stranger may hold and fill it
+        for _ in range(64):  # empty the pipe; bounded, because a stray process may hold and fill it
             try:
                 data = os.read(command.output, _READ)
             except BlockingIOError:

@@ -1,13 +1,13 @@
-"""Keeps our keys from other processes of the same person: a command that an agent runs is one of them.
+"""Keeps our keys from other processes of the same person, such as commands run by an agent.
 
-Imports hardly anything, for it stands before every start but that of `--version`.
+Imports hardly anything, because it runs before every start except `--version`.
 """
 
 import os
 import sys
 
 _WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "COOKIE", "HEADERS", "AUTH")
-_PLACES = ("SOCK", "FILE", "PATH", "DIR", "ASKPASS", "XAUTHORITY")  # these name where a secret lies, not the secret
+_PLACES = ("SOCK", "FILE", "PATH", "DIR", "ASKPASS", "XAUTHORITY")  # these name where a secret is, not the secret
 _PACKED = "TEAMWRIGHT_TEAMMATE"
 _DUMPABLE = 4  # PR_SET_DUMPABLE
 
@@ -16,13 +16,13 @@ _kept: "set[str]" = set()
 
 
 def keep_secrets() -> None:
-    """At the start of a process that is ours alone, not in somebody's program that uses the library.
+    """Call at the start of a process that is ours alone, not in a program that uses the library.
 
-    From then on nobody but root reads our memory, environment or open files; programs that we start are readable again.
+    From then on only root can read our memory, environment or open files; programs that we start are readable again.
     """
     if sys.platform != "linux":
         return
-    forget()  # first: what we shut out is also kept from ourselves, unless we are root
+    forget()  # first, because afterwards even we are shut out, unless we are root
     _kept.add(_PACKED)
     try:
         from _ctypes import call_function, dlopen, dlsym  # noqa: PLC0415  # a fifth of what `ctypes` costs
@@ -36,16 +36,16 @@ def keep_secrets() -> None:
 
 
 def keep_also(names: "tuple[str, ...]") -> None:
-    """Variables that turn out later to hold keys; only where `keep_secrets` has run."""
+    """Adds variables that later turn out to hold keys; only effective after `keep_secrets`."""
     if _kept and not _kept.issuperset(names):
         _kept.update(names)
         forget(names)
 
 
 def forget(names: "tuple[str, ...]" = ()) -> None:
-    """Overwrite keys in the environment that we were started with, as `/proc/PID/environ` shows it, to root as well.
+    """Overwrites keys in our initial environment, which `/proc/PID/environ` shows even to root.
 
-    `os.environ` is a copy and keeps them. `names` are those of keys that are not named like one.
+    `os.environ` is a copy and keeps them. `names` are variables with keys whose names do not look like it.
     """
     try:
         with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
@@ -56,17 +56,17 @@ def forget(names: "tuple[str, ...]" = ()) -> None:
         with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
             start, end = (int(field) for field in file.read().rpartition(b")")[2].split()[47:49])
         if end - start != len(block):
-            return  # somebody has moved it; then it is not ours to write there
+            return  # somebody has moved it, so it is not ours to overwrite
         with open("/proc/self/mem", "r+b", buffering=0) as memory:  # noqa: PTH123
             for at, size in hidden:
                 memory.seek(start + at)
                 memory.write(b"\0" * size)
     except (OSError, ValueError, IndexError):
-        pass  # no /proc, or not for us: then the kernel keeps others from it as well
+        pass  # no /proc, or no access: then the kernel keeps others out too
 
 
 def _secrets(block: bytes, names: "tuple[str, ...]") -> "list[tuple[int, int]]":
-    """(offset, size) of each value that should not be read."""
+    """(offset, size) of each value to be hidden."""
     found: list[tuple[int, int]] = []
     at = 0
     for entry in block.split(b"\0"):
@@ -81,6 +81,6 @@ def _is_secret(name: str, value: bytes) -> bool:
     said = name.upper()
     if name == _PACKED or (any(word in said for word in _WORDS) and not said.endswith(_PLACES)):
         return True
-    address = value.partition(b"://")[2]  # a name and password may stand in it
+    address = value.partition(b"://")[2]  # may contain a user name and password
     query = os.fsdecode(address.partition(b"?")[2]).upper()
     return b"@" in address.partition(b"/")[0] or any(word in query for word in _WORDS)

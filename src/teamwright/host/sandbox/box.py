@@ -1,6 +1,6 @@
-"""The box of one program: starts it behind the fence in the place of `subprocess.Popen`, and puts things right after.
+"""The box of one program: starts it in the sandbox in place of `subprocess.Popen`, and repairs things afterwards.
 
-A box that cannot be made is an error; nothing ever runs without it.
+If a box cannot be made, that is an error; nothing ever runs without it.
 """
 
 import os
@@ -18,10 +18,10 @@ from teamwright.host.sandbox.guard.planted import Guard, Undone
 from teamwright.host.sandbox.launch import Launch
 from teamwright.host.sandbox.net import Net
 
-# The first words of the shell that a box starts. A limit that we set on bubblewrap would come after it has forked;
-# dash names the number of processes otherwise.
+# First words of the shell in a box. Limits set on bubblewrap from outside would come too late, after it has forked.
+# dash uses another option for the number of processes.
 LIMITS = "{ ulimit -u 8192 || ulimit -p 8192; } 2>/dev/null; ulimit -c 0; "
-_MOST_TRIES = 12  # to make one box, some ten milliseconds each
+_MOST_TRIES = 12  # attempts to make one box, about ten milliseconds each
 
 
 class Fence(Struct, frozen=True):
@@ -30,13 +30,13 @@ class Fence(Struct, frozen=True):
     tier: Tier
     quarantine: str  # where undone names go
     made: str = ""  # names that we ourselves made (`Claims`)
-    bwrap: str = ""  # the program of that tier
+    bwrap: str = ""  # the bubblewrap program, for that tier
 
 
 class Box:
-    """One for each program that starts. `ended` is set when it has ended.
+    """One per started program. `ended` is set when it has ended.
 
-    `again` looks at the machine anew, and blocks.
+    `again` reads the machine's state anew; it blocks.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Box:
 
     @property
     def prelude(self) -> str:
-        """The first words of the shell that is started in it. Raises ToolError."""
+        """The first words of the shell started in the box. Raises ToolError."""
         if self.fence.tier != "bwrap":
             return LIMITS
         from teamwright.host.sandbox.bwrap_check import check_text  # noqa: PLC0415
@@ -65,7 +65,7 @@ class Box:
             return check_text(self.policy, mounts.read()) + LIMITS
 
     def restoring(self, env: Mapping[str, str], *, bash: bool) -> str:
-        """Words for that shell when it has passed its gate: variables that it did not get before."""
+        """Words for that shell after its gate: restores variables withheld until then."""
         if self.fence.tier != "bwrap":
             return ""
         from teamwright.host.sandbox.bwrap import restore_text  # noqa: PLC0415
@@ -79,7 +79,7 @@ class Box:
 
     @property
     def env(self) -> dict[str, str]:
-        """What the program must be told: its tmp and its network."""
+        """Variables the program needs: its temporary directory and its network."""
         from teamwright.host.sandbox.bwrap import MACHINE_TMP, has_own_tmp  # noqa: PLC0415
 
         own = self.fence.tier == "bwrap" and has_own_tmp(self.policy)
@@ -88,10 +88,10 @@ class Box:
         return told | dict(self._net.env if self._net else {})
 
     def start(self, launch: Launch) -> subprocess.Popen[bytes]:
-        """As Popen, in a session of its own. Raises OSError or ToolError; then nothing was started."""
+        """Like Popen, in a new session. Raises OSError or ToolError; then nothing was started."""
         if why := holds(self.policy, self.fence.tier):
             raise ToolError(f"The sandbox cannot run this: {why}. Nothing was run.")
-        # Landlock itself knows places by their inodes.
+        # Landlock identifies places by inode, so it needs no check.
         if self.fence.tier != "landlock" and (gone := _missing(self.policy)):
             raise ToolError(f"{shown(gone)} was removed while the sandbox was made. Nothing was run; try again.")
         inside = replace(launch, env=dict(launch.env) | self.env | dict(launch.mark))
@@ -119,20 +119,20 @@ class Box:
                 return seatbelt.start(self.policy, launch, self._proxy_port)
 
     async def watch(self) -> None:
-        """While it runs, until it is cancelled."""
+        """Guards the box while it runs, until cancelled."""
         if self._guard:
             await self._guard.watch()
 
     def end(self) -> Undone:
-        """When nothing of it is alive any more; a second call tells the same."""
+        """Call when nothing in it is alive any more; repeated calls return the same."""
         if self.ended is None:
             self.ended = self._earlier.joined(self._guard.end()) if self._guard else self._earlier
         return self.ended
 
     async def renew(self) -> bool:
-        """For another try, when its program has not begun: some place of the map may have gone meanwhile.
+        """Prepares a retry if the program has not begun, because a place of the map may have vanished.
 
-        False where there is none. Raises ToolError where the machine cannot be looked at.
+        Returns False if no retry is possible. Raises ToolError if the machine's state cannot be read.
         """
         if self.fence.tier != "bwrap" or self._again is None or self._tries >= _MOST_TRIES:
             return False
@@ -144,8 +144,8 @@ class Box:
 
 
 def _missing(policy: Policy) -> str:
-    """The first path of the map that is no longer there; empty if all are."""
-    lstat, path = os.lstat, ""  # it is asked before every command
+    """The first path of the map that no longer exists; empty if all do."""
+    lstat, path = os.lstat, ""  # called before every command
     try:
         for path, access in policy.access:
             if access != "none":

@@ -1,7 +1,7 @@
-"""A box made of namespaces by bubblewrap: a policy turned into its arguments.
+"""A box made of namespaces by bubblewrap: turns a policy into its arguments.
 
-They go in by open files, so that no path shows in `ps` and none is too long. bubblewrap itself runs outside of the
-fence, so it gets none of the program's environment (LD_LIBRARY_PATH would be code): that comes with its arguments.
+The arguments are passed in open files, so that no path shows in `ps` or is too long. bubblewrap itself runs outside the
+sandbox, so it gets none of the program's environment (LD_LIBRARY_PATH could inject code): that is among the arguments.
 """
 
 import os
@@ -21,18 +21,19 @@ from teamwright.host.sandbox.seccomp import WITH_NETWORK, seccomp_filter
 
 _BASE = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _FOR_OTHERS_FILES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
-# With these a shell or the system's loader runs code of a place that programs may write, before the shell has checked
-# anything: it gets them under another name. Others are its own, or functions in the place of its commands.
+# These make a shell or the system's loader run code from places that programs may write, before the shell has checked
+# anything, so they are passed under another name. Dropped are the shell's own variables, and functions that would
+# replace its commands.
 _HELD = re.compile(r"(LD|MALLOC)_\w+|BASH_ENV|ENV|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|NLSPATH|POSIXLY_CORRECT", re.ASCII)
 _DROPPED = re.compile(r"BASH_(FUNC_|XTRACEFD$|COMPAT$|VERSION$|LOADABLES_PATH$)|BASHOPTS$|SHELLOPTS$|PS4$")
 _LATER = "_box_"
-_MOST_ARGUMENTS = 8_900  # bubblewrap takes 9,000
-_SCRATCH = ("/run", "/var/tmp", "/tmp")  # empty, and programs may use them
+_MOST_ARGUMENTS = 8_900  # bubblewrap accepts 9,000
+_SCRATCH = ("/run", "/var/tmp", "/tmp")  # empty in the box, and writable
 MACHINE_TMP = "/tmp"
 
 
 def has_own_tmp(policy: Policy) -> bool:
-    """Is /tmp in the box its own, and not the machine's?"""
+    """Does the box have its own /tmp instead of the machine's?"""
     return bool(policy.tmp) and access_of(policy, os.path.realpath(MACHINE_TMP)) == "none"
 
 
@@ -60,14 +61,14 @@ _FEWER = "Name fewer paths in sandbox.filesystem, or add a directory with fewer 
 
 
 def _trusted(name: str, path: str, policy: Policy) -> str:
-    """The shell by its place: its first words check the box, so it shall not be one that programs can write."""
+    """The shell from a trusted place: its first words check the box, so programs must not be able to replace it."""
     if "/" in name:
         return name
     folders = [*path.split(":"), *os.defpath.split(":")]
     for place in (os.path.join(folder, name) for folder in folders if folder.startswith("/")):
         if access_of(policy, place) == access_of(policy, os.path.realpath(place)) == "read" and shutil.which(place):
             return place
-    return name  # whoever opened the system's own directories for writing has said so
+    return name  # somebody opened the system's own directories for writing, and accepted this
 
 
 def _sealed(stack: ExitStack, name: str, data: bytes) -> int:
@@ -85,7 +86,7 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def restore_text(env: Mapping[str, str], *, bash: bool) -> str:
-    """Words for the shell of a box when it has checked that: what would have changed how it starts itself."""
+    """Words for the shell of a box after its check: restores variables that would have affected its own start."""
     names = [name for name in env if _HELD.fullmatch(name)]
     words = "".join(f'export {name}="${_LATER}{name}"; unset {_LATER}{name}; ' for name in names)
     begin = '[ ! -r "$BASH_ENV" ] || . "$BASH_ENV"; ' if bash and "/" in env.get("BASH_ENV", "") else ""
@@ -93,21 +94,21 @@ def restore_text(env: Mapping[str, str], *, bash: bool) -> str:
 
 
 def arguments(policy: Policy, cwd: str, *, alone: bool) -> list[str]:
-    """`alone`: with no network but its own loopback, which nobody shares."""
+    """`alone`: no network except a private loopback."""
     root = os.geteuid() == 0
     words = [*_BASE]
     words += _capabilities(policy) if root else ["--unshare-user"]
     words += ["--unshare-net"] if alone else []
     words += ["--bind" if dict(policy.access)["/"] == "write" else "--ro-bind", "/", "/"]
     words += ["--dev", "/dev", "--proc", "/proc"]
-    # For uid 0 /proc/sys stays writable, whatever its capabilities, and `kernel.core_pattern` names a program.
+    # For uid 0, /proc/sys stays writable without any capability, and `kernel.core_pattern` names a program.
     words += ["--remount-ro", "/proc"] if root else []
     words += _mounts(policy)
     return [*words, "--chdir", os.path.realpath(cwd)]
 
 
 def _capabilities(policy: Policy) -> list[str]:
-    """Root without capabilities cannot write what belongs to others, and a root may."""
+    """Without capabilities, uid 0 cannot write other users' files, which a root directory may contain."""
     for path, access in policy.access:
         if access == "write" and path not in ("/", policy.tmp, policy.cache) and _owner(path) != 0:
             return [word for name in _FOR_OTHERS_FILES for word in ("--cap-add", name)]
@@ -122,7 +123,7 @@ def _owner(path: str) -> int:
 
 
 def _mounts(policy: Policy) -> list[str]:
-    """In the order of paths, so that what lies above comes first."""
+    """In path order, so that parent directories come first."""
     own_tmp = os.path.realpath(MACHINE_TMP) if has_own_tmp(policy) else ""
     entries: dict[str, Access] = {path: access for path, access in policy.access if path != "/"}
     entries.update((path, "none") for path in policy.masks)
@@ -157,12 +158,13 @@ def _hidden(path: str, closed: list[str]) -> list[str]:
     if not stat.S_ISDIR(mode):
         return ["--ro-bind", "/dev/null", path]
     if path not in _SCRATCH and not path.startswith("/run/"):
-        closed.append(path)  # what is written there must fail, not vanish
+        closed.append(path)  # writing there must fail, rather than vanish with the box
     return ["--tmpfs", path]
 
 
 def _make_places(tmp: str, above: str, paths: Sequence[str]) -> None:
-    """Mount points below /tmp lie in its stand-in. A program may have put a link there: nothing is followed."""
+    """Creates mount points below /tmp in its replacement. Follows no links, because a program may have put some
+    there."""
     for path in paths:
         if not path.startswith(above + "/") or path == tmp:
             continue
@@ -185,7 +187,7 @@ def _enter(above: int, name: str) -> int:
         return os.open(name, flags, dir_fd=above)
     except FileNotFoundError:
         pass
-    except OSError:  # a file or a link: out of the way, not followed
+    except OSError:  # a file or link: move it away instead of following it
         os.rename(name, f"{name}.{os.urandom(4).hex()}", src_dir_fd=above, dst_dir_fd=above)
     os.mkdir(name, 0o700, dir_fd=above)
     return os.open(name, flags, dir_fd=above)

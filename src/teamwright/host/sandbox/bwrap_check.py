@@ -1,7 +1,7 @@
-"""Words for the shell of a box, with which it makes sure that each mount is where it belongs before anything runs.
+"""Words for the shell of a box that verify each mount before anything runs.
 
-bubblewrap finds places by their names. A program that runs already in the same root can exchange a name in there for a
-link at that very moment: then a secret would be shown, or a place outside bound for writing.
+bubblewrap finds places by name. A program already running in the same root can replace a name by a link at just that
+moment; the box would then show a secret, or make an outside place writable.
 """
 
 import os
@@ -14,11 +14,11 @@ from teamwright.core.sandbox.policy import Access, Policy
 from teamwright.host.sandbox.bwrap import MACHINE_TMP, has_own_tmp
 from teamwright.host.sandbox.ground.expand import is_inside
 
-_MOST_TEXT = 120_000  # of one argument; the kernel takes 131,072 bytes
+_MOST_TEXT = 120_000  # characters per argument; the kernel accepts 131,072 bytes
 _ODD = re.compile(r"[ \t\n\\]")
 _MOVED = "The sandbox: a name in the working directory changed while the box was made. Nothing was run; try again."
-# Without another program, and in bash without a call for each line: it is paid before every command. A place that is
-# there twice has another mount on top, and that is the one which counts.
+# Uses no other program, and in bash no call per line, because every command pays for it. If a place is mounted twice,
+# the later mount is on top and counts.
 _CHECK = """_box() {{ local n=0 m= s= r p x IFS=
 if [ -n "$BASH_VERSION" ]; then read -r -d '' m; else while read -r x; do m="$m$x
 "; done; fi </proc/self/mountinfo
@@ -37,10 +37,11 @@ _CASES = {"write": _BOUND, "read": _CLOSED, "none": _HIDDEN}
 
 
 def check_text(policy: Policy, mounts: str) -> str:
-    """Empty where no program could have been at a place that is mounted. `mounts`: /proc/self/mountinfo out here."""
+    """Empty if no program could have interfered with a mounted place. `mounts` is /proc/self/mountinfo outside the
+    box."""
     known = _read(mounts)
     within = dict[str, Access](entry for entry in _in_reach(policy) if entry[0] not in known)
-    if not within:  # no program moves a mount of the machine
+    if not within:  # programs cannot move the machine's own mounts
         return ""
     groups: dict[tuple[str, str, Access], list[str]] = {}
     for path, kind in within.items():
@@ -59,13 +60,13 @@ def check_text(policy: Policy, mounts: str) -> str:
 
 
 def _in_reach(policy: Policy) -> Iterator[tuple[str, Access]]:
-    """Places that are mounted, below one in which programs write; as the kernel writes them."""
+    """Mounted places below a place that programs can write, spelled as the kernel does."""
     mounted: dict[str, Access] = dict(policy.access)
     mounted.update((path, "none") for path in policy.masks)
     mounted.update((path, "write") for path in policy.sockets)
     written = [path for path, kind in mounted.items() if kind == "write"]
     if has_own_tmp(policy):
-        written.append(os.path.realpath(MACHINE_TMP))  # mount points in there lie in a place of the programs
+        written.append(os.path.realpath(MACHINE_TMP))  # mount points in there are in a place that programs can write
     for path, kind in sorted(mounted.items()):
         if path in ("/", policy.tmp) or (kind == "none" and not os.path.lexists(path)):
             continue
@@ -74,6 +75,6 @@ def _in_reach(policy: Policy) -> Iterator[tuple[str, Access]]:
 
 
 def _read(mounts: str) -> Mapping[str, str]:
-    """By mount point, what of its file system is there; the last one lies on top."""
+    """Mount point -> its root within the file system; later mounts are on top."""
     rows = (line.split(" ", 5) for line in mounts.splitlines())
     return {"/": "/"} | {row[4]: row[3] for row in rows}

@@ -1,8 +1,8 @@
-"""A box made of Landlock: a thread restricts itself, starts one program, which inherits that, and ends.
+"""A box made with Landlock: a thread restricts itself, starts one program, which inherits the restriction, and ends.
 
-Landlock, a seccomp filter, capabilities and `no_new_privs` belong to a thread and to what it starts; nothing else of
-the process is touched. That is why these are bare threads: a pooled worker would stay restricted. None outlives the
-start of its program: it is in the same domain, so the program could kill it, and us with it, or read our memory by it.
+Landlock, seccomp filters, capabilities and `no_new_privs` apply to a thread and what it starts; the rest of the process
+is unaffected. Hence bare threads: a pooled worker would stay restricted. None outlives the start of its program. It is
+in the program's domain, so the program could kill it, and with it us, or read our memory through it.
 """
 
 import _thread
@@ -46,7 +46,7 @@ _Started = subprocess.Popen[bytes]
 
 @functools.cache
 def landlock_abi() -> int:
-    """Of this kernel; 0 where there is none."""
+    """The kernel's Landlock version; 0 if there is none."""
     return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
 
 
@@ -55,11 +55,11 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-# --- what a thread restricts itself by
+# --- how a thread restricts itself
 
 
 class _Restriction:
-    """A policy as the kernel takes it. Making it takes a hundred calls, so it is kept while it is current."""
+    """A policy in the kernel's form. Creating it takes a hundred calls, so it is kept while it is current."""
 
     _spare: "_Starter | None"
 
@@ -68,7 +68,8 @@ class _Restriction:
         self._handle = _checked(_call(_CREATE, attributes(abi), ctypes.c_size_t(len(attributes(abi))), 0))
         self._keep = _needed(policy)
         self._handing, self._spare = threading.Lock(), None
-        # Without scopes a socket of the machine is reached by its abstract name: then none may be made at all.
+        # Without scopes, abstract names would give access to the machine's sockets, so no Unix sockets may be created
+        # at all.
         program = seccomp_filter(WITHOUT_NETWORK if abi >= SCOPES_ABI else (AF_NETLINK,), own_limits=True)
         self._filter = ctypes.create_string_buffer(program, len(program))
         try:
@@ -79,7 +80,7 @@ class _Restriction:
             raise
 
     def apply(self) -> None:
-        """To this thread, for ever. Raises OSError where the kernel does not agree."""
+        """Restricts this thread permanently. Raises OSError if the kernel refuses."""
         libc = _libc()
         _drop_capabilities(self._keep)
         _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -94,11 +95,11 @@ class _Restriction:
         return spare or _Starter(self)
 
     def prepare(self) -> None:
-        """The next one, while the program of this one runs."""
+        """Prepares the next thread while the current program runs."""
         self._spare = _Starter(self)
 
     def forget(self, starter: "_Starter") -> bool:
-        """Nobody has taken it."""
+        """Gives up an unused thread; returns False if somebody has just taken it."""
         with self._handing:
             idle = self._spare is starter
             self._spare = None if idle else self._spare
@@ -127,7 +128,7 @@ def _add_rule(handle: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return  # gone, or not for us to enter: nothing is allowed there
+        return  # gone, or inaccessible to us: nothing is allowed there
     try:
         mode = os.fstat(place).st_mode
         if not stat.S_ISDIR(mode):
@@ -139,8 +140,8 @@ def _add_rule(handle: int, path: str, rights: int) -> None:
 
 
 def _drop_capabilities(keep: frozenset[int]) -> None:
-    """Root with CAP_PERFMON reads environments. The bounding set too, where we may: `no_new_privs` also keeps a
-    program of uid 0 from having them again."""
+    """Drops capabilities, because root with CAP_PERFMON can read environments. Where permitted also the bounding set;
+    `no_new_privs` additionally keeps a uid 0 program from regaining them."""
     libc, root = _libc(), os.geteuid() == 0
     for number in _bounding_set() if root else ():
         if number not in keep:
@@ -157,7 +158,7 @@ def _bounding_set() -> tuple[int, ...]:
 
 
 def _needed(policy: Policy) -> frozenset[int]:
-    """Root without capabilities cannot write what belongs to others, and a root may."""
+    """Without capabilities, uid 0 cannot write other users' files, which a root directory may contain."""
     paths = (path for path, access in policy.access if access == "write" and path not in (policy.tmp, policy.cache))
     others = any(os.path.exists(path) and os.stat(path).st_uid != 0 for path in paths)
     return frozenset({_CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER}) if others and os.geteuid() == 0 else frozenset()
@@ -167,8 +168,8 @@ def _needed(policy: Policy) -> frozenset[int]:
 
 
 class _Quiet:
-    """While a restricted thread does something, the collector must not: it would run other people's finalizers there,
-    which may write nothing."""
+    """Suspends garbage collection while a restricted thread works: the collector would run other objects' finalizers
+    there, where they cannot write."""
 
     def __init__(self) -> None:
         self._lock, self._users, self._was_on = threading.Lock(), 0, False
@@ -191,8 +192,8 @@ _quiet = _Quiet()
 
 
 class _Starter:
-    """A thread that restricts itself at once, waits for one order, and ends. Each is in a domain of its own, so one
-    that waits is out of reach of what another one started."""
+    """A thread that restricts itself at once, waits for one order, and ends. Each has its own domain, so a waiting one
+    is out of reach of programs started by others."""
 
     def __init__(self, restriction: _Restriction) -> None:
         self._restriction = restriction
@@ -202,7 +203,7 @@ class _Starter:
         _thread.start_new_thread(self._live, ())
 
     def start(self, order: Callable[[], _Started]) -> _Started:
-        """Returns when the thread has gone."""
+        """Returns when the thread has ended."""
         self._orders.put(order)
         try:
             found = self._answer.get(timeout=START_SECONDS)
@@ -230,7 +231,7 @@ class _Starter:
         except queue.Empty:
             if self._restriction.forget(self):
                 return
-            order = self._orders.get(timeout=START_SECONDS)  # somebody has just taken us
+            order = self._orders.get(timeout=START_SECONDS)  # somebody has just taken this thread
         if order is None:
             return
         with _quiet:
@@ -248,19 +249,19 @@ def _await_end(tid: int, started: _Started) -> None:
             started.wait()
             raise ToolError("The sandbox (landlock) has a thread that does not end. Nothing was run.")
         if (turns := turns + 1) <= _TURNS:
-            os.sched_yield()  # most often it needs no more than its turn
+            os.sched_yield()  # usually yielding once is enough
         else:
             time.sleep(_PAUSE)
 
 
-_restrictions: dict[tuple[Policy, int], _Restriction] = {}  # the last used one is the last
+_restrictions: dict[tuple[Policy, int], _Restriction] = {}  # most recently used last
 _lock = threading.Lock()
 
 
 def start(policy: Policy, order: Callable[[], _Started], abi: int | None = None) -> _Started:
-    """Run `order`, a call of Popen, where this policy holds. Raises ToolError if the kernel does not hold it.
+    """Runs `order`, a call of Popen, under this policy. Raises ToolError if the kernel does not enforce it.
 
-    The program must wait for our word before it does anything of its own. `abi`: as an older kernel would hold it.
+    The program must wait for our signal before doing anything of its own. `abi`: behave as with an older kernel.
     """
     with _lock:
         try:
@@ -286,7 +287,7 @@ def _restriction(policy: Policy, abi: int) -> _Restriction:
 
 
 def close_all() -> None:
-    """At the end of a session: nothing is kept open."""
+    """Releases everything at the end of a session."""
     with _lock:
         while _restrictions:
             _restrictions.popitem()[1].close()

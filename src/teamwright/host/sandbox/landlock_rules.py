@@ -1,4 +1,4 @@
-"""What Landlock is told of a policy: rights on paths, as far as the kernel's version of it knows them."""
+"""Translates a policy into Landlock rules: rights on paths, as far as the kernel's version supports them."""
 
 import os
 import struct
@@ -8,8 +8,8 @@ from typing import NamedTuple
 from teamwright.core.sandbox.policy import Access, Policy, access_of
 from teamwright.host.sandbox.ground.expand import is_inside
 
-LEAST_ABI = 3  # earlier ones do not know truncation
-SCOPES_ABI = 6  # from here on signals and abstract sockets stay inside
+LEAST_ABI = 3  # earlier ones cannot restrict truncation
+SCOPES_ABI = 6  # from here on, signals and abstract sockets can be confined
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 11, 1 << 14, 1 << 15
@@ -20,20 +20,20 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = _ALL & ~(_MAKE_CHAR | _MAKE_BLOCK)
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
-_SIZES = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}  # of what the kernel is told a ruleset covers; later ones: 24
+_SIZES = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}  # bytes of the attributes that describe a ruleset; 24 in later versions
 
 
 def handled_rights(abi: int) -> int:
-    """All that this version can refuse."""
+    """All rights that this version can deny."""
     return _KNOWN.get(abi, _ALL)
 
 
 def attributes(abi: int) -> bytes:
-    """What a ruleset covers, as the kernel reads it: rights on files, both on TCP ports, both scopes."""
+    """What a ruleset covers, in the kernel's form: rights on files, both on TCP ports, both scopes."""
     return struct.pack("=QQQ", handled_rights(abi), 3, 3)[: _SIZES.get(abi, 24)]
 
 
-# Rules allow only, so what is hidden is left out by naming everything beside it.
+# Rules can only allow, so something is hidden by allowing everything beside it.
 
 
 class Allowed(NamedTuple):
@@ -42,9 +42,9 @@ class Allowed(NamedTuple):
 
 
 class Ruleset(NamedTuple):
-    """`stamps`: directories that were listed, and when they had changed; a newcomer in them is not covered.
+    """`stamps`: listed directories and when they changed; new entries in them are not covered.
 
-    `places`: what may be written, by inode, as the kernel knows it; one that was made anew is not covered either.
+    `places`: writable places by inode, as the kernel identifies them; a recreated one is not covered either.
     """
 
     rules: tuple[Allowed, ...]
@@ -90,7 +90,7 @@ def _allow(policy: Policy, path: str, access: Access, stamps: dict[str, int]) ->
 
 
 def _listed(path: str, stamps: dict[str, int]) -> list[str]:
-    """Links are left out: where they lead has a rule of its own."""
+    """Links are skipped, because their targets have their own rules."""
     try:
         stamps[path] = os.stat(path).st_mtime_ns
         with os.scandir(path) as entries:

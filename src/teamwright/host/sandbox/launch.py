@@ -1,4 +1,4 @@
-"""One program as it is to be started."""
+"""A program that is to be started."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Launch(Struct, frozen=True):
-    """As `subprocess.Popen` takes it. `mark`: the part of the environment that even a program around it carries."""
+    """Arguments for `subprocess.Popen`. `mark`: the part of the environment that even a program around it gets."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -25,7 +25,7 @@ class Launch(Struct, frozen=True):
         env: Mapping[str, str] | None = None,
         more_fds: tuple[int, ...] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start it, or what is given instead, in a session of its own."""
+        """Starts it, or the given replacement, in a new session."""
         return subprocess.Popen(
             argv or self.argv,
             stdin=self.stdin,

@@ -1,4 +1,4 @@
-"""The network of a box, as whoever made it hands it over."""
+"""The network of a box, as prepared by its creator."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,8 @@ from msgspec import Struct
 
 
 class Net(Struct, frozen=True):
-    """`prefix`: the program and its words that enter the network and then start what follows. `env`: what programs
-    must be told of it, such as the proxy. `fds` are inherited for that, and `bwrap` are arguments that close them."""
+    """`prefix`: a command that enters the network and then starts what follows. `env`: variables that programs need,
+    such as the proxy. `fds` are inherited for that; `bwrap` are arguments that close them."""
 
     prefix: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

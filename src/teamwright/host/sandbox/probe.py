@@ -1,4 +1,4 @@
-"""Tries a tier: a real box, in which what must fail is tried and must fail, and a write inside must work."""
+"""Tests a tier with a real box: what must fail is tried and must fail, and a write inside must work."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from teamwright.host.sandbox.launch import Launch
 
 SECONDS = 10.0
 _CONFIG, _SECRET = "[core]\n", "a-secret-of-the-probe"
-# What it tries, it says as it happened: a word for each door that was open.
+# Reports each attempt as it happens: one word for each door that was open.
 _TRIES = """
 import os, socket, sys
 base, port, root = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "0"
@@ -50,7 +50,7 @@ print("tried", *said)
 
 
 class Probed(Struct, frozen=True):
-    """`words`: for a person; what it refused, or why it does not hold."""
+    """`words`, for a person: what was refused, or why the tier does not hold."""
 
     passed: bool
     words: str
@@ -100,12 +100,12 @@ def _policy(base: str) -> Policy:
 
 
 def _needed() -> tuple[str, ...]:
-    """Our own interpreter may lie below /tmp."""
+    """Our own interpreter may be below /tmp."""
     return tuple({os.path.realpath(place) for place in (sys.prefix, sys.base_prefix)})
 
 
 def find_python() -> str:
-    """Our own interpreter; whoever became another user since may not be allowed to start it again."""
+    """Our own interpreter, unless we have changed user since and may no longer start it."""
     others = (f"{folder}/python3" for folder in os.defpath.split(":"))
     return next((path for path in (sys.executable, *others) if os.access(path, os.X_OK)), sys.executable)
 

@@ -1,4 +1,4 @@
-"""A box made by macOS's `sandbox-exec`: a policy turned into its profile. It counts only where its probe passes."""
+"""A box made by macOS's `sandbox-exec`: turns a policy into its profile. It is used only if its probe passes."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from teamwright.core.sandbox.policy import Access, Policy
 from teamwright.host.sandbox.launch import Launch
 
 PROGRAM = "/usr/bin/sandbox-exec"
-_BOTH = ("/tmp", "/var", "/etc")  # these are links into /private, and rules see the path as it was named
+_BOTH = ("/tmp", "/var", "/etc")  # links into /private; rules see the path as it was named
 _HEAD = """(version 1)
 (allow default)
 (deny file-write*)
@@ -29,7 +29,7 @@ _RULES: dict[Access, tuple[str, ...]] = {
 
 
 def profile(policy: Policy, proxy_port: int = 0) -> tuple[str, list[str]]:
-    """The profile, and the paths that it names as parameters P0, P1, …: a path may hold any character."""
+    """The profile, with its paths as parameters P0, P1, …, because a path may contain any character."""
     lines, paths, named = [_HEAD], list[str](), dict[str, str]()
 
     def place(path: str) -> str:
@@ -67,7 +67,7 @@ def _is_directory(path: str) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
-        return True  # what is missing must not come to be, nor anything below it
+        return True  # a missing name must not appear, nor anything below it
 
 
 def start(policy: Policy, launch: Launch, proxy_port: int) -> subprocess.Popen[bytes]:

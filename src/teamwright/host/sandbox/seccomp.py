@@ -1,7 +1,7 @@
-"""The filter of system calls that every program in the sandbox carries, as the kernel reads it: BPF, no library.
+"""The system call filter of every sandboxed program, as BPF for the kernel, without a library.
 
-It shuts what neither a mount namespace nor Landlock covers: new namespaces, mounts, keyrings, io_uring, kernel
-tracing, keystrokes into a terminal, and families of sockets.
+It blocks what neither mount namespaces nor Landlock cover: new namespaces, mounts, keyrings, io_uring, kernel tracing,
+keystrokes into a terminal, and socket families.
 """
 
 import platform
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-WITH_NETWORK = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)  # where the network itself is another one
+WITH_NETWORK = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)  # for programs in a separate network
 WITHOUT_NETWORK = (AF_UNIX, AF_NETLINK)
 
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
@@ -23,15 +23,15 @@ _NUMBER, _ARCH, _FIRST, _SECOND, _THIRD = (
     16,
     24,
     32,
-)  # offsets in what the kernel tells of a call; low halves of arguments
+)  # offsets in the kernel's description of a call; low halves of arguments
 _X32 = 0x40000000
 _CLONE_NEWUSER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_LIMIT_OF_LOCKS = 10  # RLIMIT_LOCKS: by its number we find again what a program started
+_LIMIT_OF_LOCKS = 10  # RLIMIT_LOCKS, whose value identifies what a program started
 
 
 def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction; `then` and `otherwise` say how many of the next ones to pass over."""
+    """One instruction; `then` and `otherwise` are numbers of instructions to skip."""
     return struct.pack("=HBBI", code, then, otherwise, value)
 
 
@@ -40,11 +40,11 @@ def _fail(number: int) -> bytes:
 
 
 _ALLOWED = _step(_RETURN, _ALLOW)
-_FEW = 2  # numbers that are tried one after the other
+_FEW = 2  # numbers that are tried one by one
 
 
 class _Calls(Struct, frozen=True):
-    """Numbers of system calls on one architecture."""
+    """System call numbers of one architecture."""
 
     arch: int
     clone: int
@@ -54,10 +54,10 @@ class _Calls(Struct, frozen=True):
     setrlimit: int
     prlimit: int
     refused: tuple[int, ...]
-    unknown: tuple[int, ...] = (435, 425, 426, 427)  # clone3, io_uring_*: programs fall back to what can be filtered
+    unknown: tuple[int, ...] = (435, 425, 426, 427)  # clone3, io_uring_*: programs fall back on filterable calls
 
 
-# One number for all architectures: open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr quotactl_fd
+# The same on all architectures: open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr quotactl_fd
 # open_tree_attr
 _EVERYWHERE = (428, 429, 430, 431, 432, 433, 442, 443, 467)
 # setns mount umount2 pivot_root open_by_handle_at, keyctl add_key request_key, bpf perf_event_open userfaultfd,
@@ -77,14 +77,14 @@ _KNOWN = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 
 def can_filter() -> bool:
-    """Is the architecture one whose calls we know?"""
+    """Is this an architecture whose calls we know?"""
     return platform.machine() in _KNOWN
 
 
 def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bool = False) -> bytes:
-    """The program, for `bwrap --seccomp` or the kernel itself. `families` are the sockets that may be made.
+    """The filter, for `bwrap --seccomp` or the kernel itself. `families` are the socket families allowed.
 
-    `own_limits`: the limit by which we know our programs stays as we set it. A namespace needs no such mark.
+    `own_limits`: protect the limit that marks our programs. Namespaces need no such mark.
     """
     calls = _KNOWN[machine or platform.machine()]
     steps = [
@@ -107,7 +107,7 @@ def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bo
 
 
 def _found(cases: list[tuple[int, list[bytes]]]) -> list[bytes]:
-    """By halves: the kernel tries a new filter with every number that there is, before a program starts."""
+    """Searches by bisection: before a program starts, the kernel evaluates a new filter for every call number."""
     if len(cases) <= _FEW:
         tried = [step for number, body in cases for step in (_step(_EQUAL, number, 0, len(body)), *body)]
         return [*tried, _ALLOWED]
@@ -121,7 +121,8 @@ def _refused_among(values: Iterable[int]) -> list[bytes]:
 
 
 def _keep_mark(calls: _Calls) -> dict[int, list[bytes]]:
-    """It may be read (no new value is given), not set; and no limit of another process is set, which could end that."""
+    """The mark may be read (no new value given) but not set. Setting limits of other processes is denied too, because
+    it could end them."""
     old = [_step(_LOAD, _FIRST), *_refused_among((_LIMIT_OF_LOCKS,)), _ALLOWED]
     new = [
         _step(_LOAD, _THIRD),

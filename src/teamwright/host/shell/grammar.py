@@ -1,4 +1,4 @@
-"""The grammar of bash as far as it is trusted: how text is parsed, and which words and operators are known."""
+"""The part of bash's grammar that is trusted: how text is parsed, and which words and operators are known."""
 
 import re
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ MOST_BYTES = 100_000
 MOST_DEPTH = 60
 MOST_WORDS = 2_000
 MOST_NODES = 15_000
-MOST_OPERATORS = 2_000  # where they make no sense, the parser takes the square of their number to say so
+MOST_OPERATORS = 2_000  # for invalid input, the parser's time grows with the square of their number
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _JOINED = re.compile(
     rb"(?:(?<![\s\\|&;()<>])(?:\\\\)*(?:\\\n)+(?![\s|&;()<>])|\$(?:\\\n)+)(?=.)", re.DOTALL
-)  # inside of a word
+)  # a line continuation inside a word
 _LITERAL = frozenset({"raw_string", "heredoc_body", "comment"})
 _ENDS_PLAINLY = re.compile(rb"\$\{\w+\}$|[\s;]\}$")
 _HOLDS_TEXT = frozenset(
@@ -81,7 +81,7 @@ def _language() -> Language:
 
 
 def parsed(text: str) -> Node:
-    """The root of the tree, if bash would see the same in the text."""
+    """The root of the syntax tree, if bash would read the text the same way."""
     if why := _why_not_read(text):
         raise Unreadable(why)
     root = Parser(_language()).parse(text.encode()).root_node
@@ -94,8 +94,8 @@ def parsed(text: str) -> Node:
 
 
 def _require_coverage(root: Node, text: bytes) -> None:
-    """What no node covers is blank to bash too. The parser also passes over an escaped blank, which to bash is a word:
-    a `#` behind it begins a comment for the parser alone, and hides whatever follows."""
+    """Text that no node covers must be blank to bash too. The parser also skips an escaped blank, which is a word to
+    bash: a `#` after it starts a comment only for the parser, and hides what follows."""
     _require_blank(text, 0, root.start_byte)
     _require_blank(text, root.end_byte, len(text))
     waiting, literal = [root], list[tuple[int, int]]()
@@ -113,7 +113,7 @@ def _require_coverage(root: Node, text: bytes) -> None:
 
 
 def _require_sign_of_something(node: Node, text: bytes) -> None:
-    """A dollar sign that expands, a `#` that begins a comment."""
+    """A dollar sign must expand something; a `#` must start a comment."""
     if node.type == "simple_expansion" and any(a.end_byte != b.start_byte for a, b in pairwise(node.children)):
         raise Unreadable("a dollar sign in it stands by itself")
     if node.type == "comment" and node.start_byte and _last(text, node.start_byte) not in _BEFORE_COMMENTS:
@@ -121,7 +121,7 @@ def _require_sign_of_something(node: Node, text: bytes) -> None:
 
 
 def _require_children_apart(node: Node, text: bytes) -> None:
-    """Only blanks stand between its children, and something parts those that are commands or words of one."""
+    """Only blanks may be between children, and commands and their words must be separated."""
     end = node.start_byte
     for child in node.children:
         _require_blank(text, end, child.start_byte)
@@ -132,9 +132,9 @@ def _require_children_apart(node: Node, text: bytes) -> None:
 
 
 def _require_whole_words(text: bytes, literal: Sequence[tuple[int, int]]) -> None:
-    """Bash joins lines before it reads words: what is an expansion to bash is none to the parser.
+    """Bash joins continued lines before it reads words, so it may see an expansion where the parser sees none.
 
-    In the `literal` spans nothing is joined.
+    Nothing is joined inside the `literal` spans.
     """
     for found in _JOINED.finditer(text):
         if not any(start <= found.start() < end for start, end in literal):
@@ -146,14 +146,14 @@ def _require_blank(text: bytes, start: int, end: int) -> None:
     if gap and not _BLANK.fullmatch(gap):
         raise Unreadable("a part of it belongs to no command")
     if gap.startswith(b"\\\n") and not gap.replace(b"\\\n", b"") and start:
-        # To bash nothing at all stands between the two sides: they must not become one word or one operator.
+        # To bash the two sides are adjacent: they must not form one word or one operator.
         before, after = _last(text, start), text[end : end + 1]
         if before not in _OPERATORS or after in _OPERATORS:
             raise Unreadable("a word in it is broken over lines")
 
 
 def _last(text: bytes, end: int) -> bytes:
-    """What stands before this; nothing where it is escaped, and so belongs to a word whatever it is."""
+    """The character before this point; empty if it is escaped and so belongs to a word."""
     slashes = 0
     while end - 2 - slashes >= 0 and text[end - 2 - slashes] == 0x5C:
         slashes += 1
@@ -161,14 +161,14 @@ def _last(text: bytes, end: int) -> bytes:
 
 
 def _require_no_name(before: bytes) -> None:
-    """`{NAME}>file` is no word: bash stores a number under that name, which may be PATH."""
+    """`{NAME}>file` is not a word: bash stores a number in that variable, which may be PATH."""
     before = before.replace(b"\\\n", b"")
     if before.endswith(b"}") and not _ENDS_PLAINLY.search(before):
         raise Unreadable("a redirection in it may set a variable")
 
 
 def _require_apart(before: bytes, after: bytes) -> None:
-    """Two parts with nothing between them are two to bash only if an operator is at their seam."""
+    """Adjacent parts are separate to bash only if there is an operator at the boundary."""
     if before not in _OPERATORS and after not in _OPERATORS and b"`" not in (before, after):
         raise Unreadable("two parts of it are one word to bash")
 

@@ -1,4 +1,4 @@
-"""Tells whether a command is harmless: that it only reads, whatever its words come to, and which places."""
+"""Tells whether a command is harmless, that is, only reads whatever its words expand to, and which places."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,15 +18,15 @@ from teamwright.host.shell.programs.git import git_use, is_own_repository, split
 from teamwright.host.shell.programs.readonly import Use, is_harmed_by_no_word, known_use, rests_on_files
 from teamwright.host.shell.words import Word
 
-_MOST_LEVELS = 3  # of directories that wildcards stand for
-MOST_MATCHES = 200  # of one wildcard; more are as good as unknown
-_CHANGE_NOTHING = frozenset({"command", "builtin"})  # wrappers behind which a `cd` is one of this shell
-_COPIES = (1, 2, 3)  # of a word of which there may be several: with two of them many a command reads flags otherwise
+_MOST_LEVELS = 3  # directory levels with wildcards
+MOST_MATCHES = 200  # per wildcard; more count as unknown
+_CHANGE_NOTHING = frozenset({"command", "builtin"})  # wrappers through which `cd` still affects this shell
+_COPIES = (1, 2, 3)  # of a word that may repeat: with two, many commands interpret flags differently
 
 
 class Setting(Struct, frozen=True):
-    """Where the command would run, as far as it is known, and how a path becomes places. `found`: those of words that
-    only another command knows, by what is known of them."""
+    """Where the command would run, as far as known, and how paths become places. `found`: places for words that only
+    another command knows, by their known part."""
 
     cwds: tuple[str, ...] | None
     around: ShellContext
@@ -35,7 +35,7 @@ class Setting(Struct, frozen=True):
 
 
 class Harmless(Struct, frozen=True):
-    """What it reads and writes. `fleeting`: that it is harmless rests on the files that are there now."""
+    """What it reads and writes. `fleeting`: it is harmless only because of the files that exist now."""
 
     reads: tuple[Place, ...] = ()
     writes: tuple[Place, ...] = ()
@@ -44,7 +44,7 @@ class Harmless(Struct, frozen=True):
 
 
 def harmless_use(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
-    """None where it may do more than read and write these places."""
+    """None if it may do more than read and write these places."""
     uses = list[Harmless]()
     for chosen in chosen_words(words) or ():
         use = _one(chosen, wrappers, setting)
@@ -56,14 +56,15 @@ def harmless_use(words: Sequence[Word], wrappers: Sequence[str], setting: Settin
 
 
 def _without_input(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> list[Harmless]:
-    """xargs that reads nothing runs its command once, without a path: then many a program searches where it stands."""
+    """With empty input, xargs still runs its command once, without a path; many commands then search the current
+    directory."""
     own = [word for word in words if not (word.splits and word.choices)]
     use = _one(own, wrappers, setting) if len(own) < len(words) else None
     return [use] if use else []
 
 
 def is_fleeting(word: Word) -> bool:
-    """Is it what files are named now?"""
+    """Does the word depend on the names of existing files?"""
     return bool(word.glob) or (word.choices is not None and word.choices.fleeting)
 
 
@@ -77,7 +78,7 @@ def _together(uses: Sequence[Harmless], *, fleeting: bool) -> Harmless:
 
 
 def chosen_words(words: Sequence[Word]) -> list[list[Word]] | None:
-    """The command for every choice that its words leave; None where two of them are chosen by different sources."""
+    """The command for every choice of its words; None if two words are chosen from different sources."""
     choices = [word.choices for word in words if word.choices]
     if not choices:
         return [list(words)]
@@ -99,7 +100,7 @@ def _chosen(word: Word, n: int, many: int) -> list[Word]:
 
 def _one(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Harmless | None:
     if _may_gain_words(words):
-        return None  # a word more may be a flag, or a path that is not looked at
+        return None  # an extra word may be a flag, or an unchecked path
     if words[0].text == "[[":
         return _double_test(words, setting)
     texts = expanded(words, setting)
@@ -128,13 +129,13 @@ def _may_gain_words(words: Sequence[Word]) -> bool:
 
 
 def _double_test(words: Sequence[Word], setting: Setting) -> Harmless | None:
-    """`[[`, in which bash expands nothing."""
+    """`[[`, in which bash expands no wildcards."""
     use = known_use([word.text for word in words])
     return None if use is None else Harmless(_all_places(use, setting))
 
 
 def _reads_all_matches(words: Sequence[Word], use: Use, setting: Setting) -> bool:
-    """Wildcards may only stand for paths that are read, every one of them: which comes first depends on the locale."""
+    """Wildcards may only expand to paths that are read, and all of them, because their order depends on the locale."""
     if is_harmed_by_no_word(words):
         return True
     matched = [text for word in words if word.glob for text in expanded([word], setting) or ()]
@@ -142,7 +143,7 @@ def _reads_all_matches(words: Sequence[Word], use: Use, setting: Setting) -> boo
 
 
 def _all_places(use: Use, setting: Setting) -> tuple[Place, ...]:
-    """What it reads, with what rules guard below: of a path that another command gives, as it lies on the disk."""
+    """What it reads, with guarded files below. Paths from another command are checked on disk."""
     places = [place for path in use.reads for place in places_of(path, setting, deep=use.deep)]
     shown = use.shown if use.deep else ON_DISK
     if shown is None or setting.cwds is None:
@@ -168,14 +169,14 @@ def _use_of(words: list[str], wrappers: Sequence[str], setting: Setting) -> Use 
 
 
 def _diff_use(words: list[str], setting: Setting) -> Use | None:
-    """Of files: it would follow links inside of directories."""
+    """A diff of files only: of directories, it would follow the links inside."""
     use = known_use(words, setting.cwds)
     read = [place for path in use.reads for place in places_of(path, setting)] if use else []
     return None if any(Path(place.path).is_dir() for place in read) else use
 
 
 def _moved(words: Sequence[str], setting: Setting) -> Setting | None:
-    """Where git goes by `-C` before it begins; None where that is not known."""
+    """The setting after git's `-C` options; None if unknown."""
     folders = split_options(words[1:])[0] if words[0] == "git" else []
     if not folders:
         return setting
@@ -202,7 +203,7 @@ def git_runs_nothing(setting: Setting) -> bool:
 
 
 def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
-    """The words with their wildcards expanded as bash would now; None where that is not known."""
+    """The words with wildcards expanded as bash would now; None if unknown."""
     out: list[str] = []
     for word in words:
         if not word.glob:
@@ -222,14 +223,14 @@ def expanded(words: Sequence[Word], setting: Setting) -> list[str] | None:
 
 def _matches(pattern: str, cwd: str) -> list[str]:
     try:
-        # Path.glob does not match as a shell does: it also gives hidden files.
+        # Unlike a shell, Path.glob also matches hidden files.
         return list(islice(iglob(pattern, root_dir=cwd), MOST_MATCHES + 1))  # noqa: PTH207
     except (OSError, ValueError):
         return []
 
 
 def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
-    """The directories in which wildcards look for names: a command that only shows its words shows these."""
+    """The directories that wildcards search: a command that only prints its words shows their content."""
     for word in words:
         if word.wild:
             yield NOWHERE
@@ -237,14 +238,14 @@ def listed(words: Sequence[Word], setting: Setting) -> Iterator[Place]:
             head, slash, _ = re.split(r"[*?]", word.glob, maxsplit=1)[0].rpartition("/")
             yield from setting.places(head + slash or ".")
             parts = word.glob.rstrip("/").split("/")
-            for n in range(1, len(parts)):  # on its way down it looks into every directory that matches so far
+            for n in range(1, len(parts)):  # on the way down, the shell reads every directory that matches so far
                 if re.search(r"[*?]", "/".join(parts[:n])):
                     for folder in expanded([Word(UNKNOWN, "/".join(parts[:n]) + "/")], setting) or [UNKNOWN]:
                         yield from places_of(folder, setting)
 
 
 def _are_plain(pattern: str, cwd: str) -> bool:
-    """How many letters a `?` stands for depends on the locale, unless all names are plain ones."""
+    """How many characters a `?` matches depends on the locale, unless all names are ASCII."""
     wide = _matches(re.sub(r"[?*]+", "*", pattern), cwd)
     return len(wide) <= MOST_MATCHES and all(name.isascii() for name in wide)
 

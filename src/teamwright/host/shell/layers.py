@@ -1,4 +1,4 @@
-"""Takes the wrappers off a command (`env`, `timeout`, `xargs`): what each layer runs, and what the innermost is."""
+"""Removes a command's wrappers (`env`, `timeout`, `xargs`): what each layer runs, and the innermost command."""
 
 import re
 from collections.abc import Sequence
@@ -26,32 +26,32 @@ _PYTHON = re.compile(r"python(?:3(?:\.\d{1,2})?)?")
 
 
 class Layers(Struct):
-    """A command with its wrappers: every layer as seen from outside, and where the innermost begins."""
+    """A command with its wrappers: every layer as seen from outside, and where the innermost starts."""
 
     views: list[FileView]
     inner: list[Word]
     names: list[str]
-    risky: bool  # it changes what the inner command would mean
-    imports: bool = False  # it changes what a python loads, which a rule for that python covers
+    risky: bool  # it changes the meaning of the inner command
+    imports: bool = False  # it changes what python imports, which a rule for that python covers
     opaque: str = ""
 
     def hide(self, why: str) -> None:
-        """It cannot be told what it does; the first reason counts."""
+        """Marks its effect as unknown; the first reason counts."""
         self.opaque = self.opaque or why
 
     def hide_command(self, why: str) -> None:
-        """For rules that restrict it may be any."""
+        """Marks it as possibly any command, for restricting rules."""
         self.hide(why)
         self.views.append(FileView((UNKNOWN,), None))
 
     @property
     def is_certain(self) -> bool:
-        """Are these its words, and do they mean what they say?"""
+        """Are its words known, and do they mean what they say?"""
         return not self.risky and not any(word.glob or word.splits for word in self.inner)
 
 
 class _Peeled(Struct):
-    """A command while its wrappers are taken off; `starts` says where each layer begins."""
+    """A command while wrappers are removed; `starts` says where each layer starts."""
 
     inner: list[Word]
     starts: list[int]
@@ -76,7 +76,7 @@ def unwrap(
 
 
 def _wrapper_length(peeled: _Peeled) -> int:
-    """How many words the outermost wrapper has; 0 if there is none, or nobody can tell what is behind it."""
+    """The number of words in the outermost wrapper; 0 if there is none, or what follows it is unclear."""
     inner = peeled.inner
     if not inner or _is_lookup(inner):
         return 0
@@ -106,7 +106,7 @@ def _take_off(peeled: _Peeled, step: int, feed: FedWords | None) -> None:
 
 
 def _changes_meaning(wrapper: str, given: Sequence[str]) -> bool:
-    """May the command behind this wrapper do something else than by itself, because of what the wrapper is given?"""
+    """Can the wrapper's arguments make the command after it behave differently?"""
     if wrapper == "env" and takes_away(given):
         return True
     return any(is_assignment(word) and not harmless_name(*word.split("=", 1)) for word in given)
@@ -115,7 +115,8 @@ def _changes_meaning(wrapper: str, given: Sequence[str]) -> bool:
 def _views(
     texts: Sequence[str], starts: Sequence[int], prefix: Sequence[str], inner: Sequence[str], *, risky: bool
 ) -> list[FileView]:
-    """One for each layer, `starts` saying where it begins; before them the whole with the variables that it sets."""
+    """One view per layer, with `starts` as their positions; the first is the whole command with the variables it
+    sets."""
     last = starts[-1]
     views = [FileView((*prefix, *texts), len(prefix) + last + 1)] if prefix else []
     views += [FileView(tuple(texts[start:]), None if risky else last - start + 1) for start in starts[:-1]]
@@ -123,7 +124,7 @@ def _views(
 
 
 def _only_imports(assigned: Sequence[tuple[str, str]], inner: Sequence[Word], setting: Setting) -> bool:
-    """`PYTHONPATH=src python -m pytest` loads code of the project, as `python -m` does in any case."""
+    """`PYTHONPATH=src python -m pytest` loads project code, as `python -m` does anyway."""
     if not _runs_module(inner) or [name for name, _ in assigned] != ["PYTHONPATH"]:
         return False
     paths = assigned[0][1].split(":")
@@ -135,13 +136,13 @@ def _runs_module(words: Sequence[Word]) -> bool:
 
 
 def lie_inside(paths: Sequence[str], setting: Setting) -> bool:
-    """Is each of them known, and in a working directory wherever the command may be by then?"""
+    """Is each path known, and in a working directory wherever the command may be at that point?"""
     places = [place for path in paths if UNKNOWN not in path for place in setting.places(path)]
     return 0 < len(places) == len(paths) * len(setting.cwds or ()) and _are_inside(places, setting)
 
 
 def _are_inside(places: Sequence[Place], setting: Setting) -> bool:
-    """Do all of them lie in a working directory?"""
+    """Are all of them in a working directory?"""
     return all(any(within(place.path, root) for root in setting.around.roots) for place in places)
 
 

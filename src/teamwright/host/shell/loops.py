@@ -1,4 +1,4 @@
-"""Loops over words that are known: what their variable may be in each round."""
+"""Loops over known words: the values of their variable in each round."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _MOST_ROUNDS = 64
 
 
 def read_loop(name: str, words: Sequence[Word], body: Node, setting: Setting) -> Loop | None:
-    """None where a round may see another value."""
+    """None if a round may see another value."""
     values = _values(words, setting) if name.isidentifier() else None
     if not values or len(values) > _MOST_ROUNDS or not _is_only_read(name, body):
         return None
@@ -20,14 +20,14 @@ def read_loop(name: str, words: Sequence[Word], body: Node, setting: Setting) ->
 
 
 def _values(words: Sequence[Word], setting: Setting) -> list[str] | None:
-    """What all rounds see, one after another; None where that is not known."""
+    """The values of all rounds in order; None if unknown."""
     if any(word.splits or word.choices or (not word.glob and "\0" in word.text) for word in words):
         return None
     return expanded(words, setting)
 
 
 def _is_only_read(name: str, body: Node) -> bool:
-    """Does the name stand nowhere but behind a dollar sign? Whatever else sets it by name would need to spell it."""
+    """Does the name occur only after a dollar sign? To set the variable by name, code would have to spell it."""
     spelt = re.compile(rf"(?<![\w$-]){re.escape(name)}(?!\w)")
     waiting = [body]
     while waiting:

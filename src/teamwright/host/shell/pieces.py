@@ -1,4 +1,4 @@
-"""Pieces of words: what bash makes of text inside and outside of quotes, or that nobody can be sure."""
+"""Pieces of words: what bash makes of text inside and outside quotes, or that it cannot be known."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from msgspec import Struct
 
 from teamwright.core.permissions.patterns import UNKNOWN
 
-EXPANDS = re.compile(r"\$[\w({@*#?$!\-\[]|`")  # a dollar that bash would act on
+EXPANDS = re.compile(r"\$[\w({@*#?$!\-\[]|`")  # a dollar sign that bash would expand
 _UNSURE_PATTERN = re.compile(r"['\"`;&<>\s]|\\$")
 _SELF_MATCHING = re.compile(r"(?:^|/)\.{1,2}[*?]")  # in some versions of bash `.*` is also `..`
 _WORD_BREAKERS = frozenset(" \t\n;&|<>()'\"`")
 
 
-class Unreadable(Exception):  # control flow: what was parsed is not what bash would do
-    """Why the command as a whole is not understood."""
+class Unreadable(Exception):  # control flow: the parse is not what bash would do
+    """Why the command as a whole cannot be understood."""
 
 
 class WordPiece(Struct):
@@ -31,7 +31,7 @@ def quoted_piece(text: str) -> WordPiece:
 
 
 def bare_piece(text: str) -> WordPiece:
-    """A bare word; what bash makes several words or names of is not known."""
+    """An unquoted piece; where bash would make several words or names of it, the result is unknown."""
     piece, n = WordPiece(""), 0
     while n < len(text):
         c = text[n]
@@ -69,7 +69,8 @@ def require_plain_pattern(text: str) -> None:
 
 
 def unquoted(text: str, closing: str) -> str:
-    """Inside double quotes a backslash escapes only these. What bash would take for the end must not stand here."""
+    """Unescapes text in double quotes, where a backslash escapes only certain characters. Refuses text that would end
+    the string or expand in bash."""
     if "\\" not in text:
         if EXPANDS.search(text) or (closing and closing in text):
             raise Unreadable("a quoted string in it is not what it seems")
@@ -89,6 +90,6 @@ def unquoted(text: str, closing: str) -> str:
 
 
 def _may_end(text: str, n: int, closing: str) -> bool:
-    """Would bash end the string here, or expand something? A lone backslash would escape its closing quote."""
+    """Would bash end the string or expand something here? A trailing backslash would escape the closing quote."""
     lone = closing and text[n] == "\\" and n + 1 == len(text)
     return bool(lone or text[n] in ("`", closing) or EXPANDS.match(text, n))

@@ -1,4 +1,4 @@
-"""Redirections and here-documents, read as bash reads them."""
+"""Parses redirections and here-documents as bash does."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ _DELIMITER = re.compile(r"(['\"]?)[\w.+@%^,:/-]+\1")
 
 
 def check_heredoc(node: Node, whole: bytes) -> bool:
-    """Does it expand anything? Bash must end it where the parser did: at the first line that is the delimiter."""
+    """Does it expand anything? Refuses it unless bash would end it where the parser did: at the first delimiter
+    line."""
     start = next(source(c) for c in node.children if c.type == "heredoc_start")
     delimiter = start.strip("'\"")
     indent = "\t" if any(c.type == "<<-" for c in node.children) else ""
@@ -34,15 +35,15 @@ def check_heredoc(node: Node, whole: bytes) -> bool:
 
 
 def _ends_early(body: str, delimiter: str, *, expands: bool, indent: str) -> bool:
-    """May the end stand somewhere in the body? The last line is what stands before the end that was found."""
+    """Could it end earlier, inside the body? The last line is what precedes the end that was found."""
     *lines, last = body.split("\n")
     if expands and "\\\n" in body:
-        return True  # there bash joins lines first
+        return True  # bash joins continued lines first
     return last.strip(indent) != "" or any(line.lstrip(indent) == delimiter for line in lines)
 
 
 def behind_heredoc(node: Node) -> list[Node]:
-    """The statements on the rest of the line on which a here-document was announced."""
+    """The statements on the rest of the line that announces a here-document."""
     none = ("file_redirect", "herestring_redirect", "file_descriptor")
     found = node.named_children if node.type == "heredoc_redirect" else []
     return [child for child in found if not child.type.startswith("heredoc_") and child.type not in none]
@@ -54,13 +55,13 @@ def names_file(operator: str, target: Node, text: str) -> bool:
         return True
     if re.fullmatch(r"\d*-?", text):
         return False
-    if _QUOTING.search(source(target)):  # bash takes quotes away twice here
+    if _QUOTING.search(source(target)):  # bash removes quotes twice here
         raise Unreadable("a redirection in it cannot be read")
     return True
 
 
 def redirection(node: Node) -> tuple[str, list[Node]]:
-    """The operator, and what it names."""
+    """The operator and its target."""
     operators = [c.type for c in node.children if not c.is_named]
     targets = [c for c in node.named_children if c.type != "file_descriptor"]
     require_one_line(node)
@@ -72,7 +73,7 @@ def redirection(node: Node) -> tuple[str, list[Node]]:
 
 
 def fed_command(pipeline: Sequence[Node]) -> Node | None:
-    """The last part of a pipeline, if it is one command that reads nothing but what the command before it prints."""
+    """The last part of a pipeline, if it is one command that reads only the previous command's output."""
     if len(pipeline) < 3 or pipeline[-2].type != "|":
         return None
     before, command = _bare_command(pipeline[-3]), _bare_command(pipeline[-1])
@@ -80,7 +81,7 @@ def fed_command(pipeline: Sequence[Node]) -> Node | None:
 
 
 def _bare_command(node: Node) -> Node | None:
-    """A simple command, whose messages may go elsewhere and nothing else."""
+    """A simple command without redirections, except that its error messages may be discarded."""
     if node.type == "redirected_statement":
         command, *redirects = node.named_children
         quiet = all(_QUIET.fullmatch(source(one)) for one in redirects)

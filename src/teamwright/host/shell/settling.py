@@ -1,4 +1,4 @@
-"""Settles what only the whole command line tells: one command in it may change what another comes to."""
+"""Applies what only the whole line shows: one command in it may change the effect of another."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,8 +16,8 @@ def settled(
     *,
     links: bool,
 ) -> tuple[Command, ...]:
-    """The commands, with nothing left that rests on what the line itself changes. `fleeting`: those whose words or
-    paths are the files that are there now. `links`: one of them makes a link."""
+    """The commands, with every conclusion dropped that the line itself may invalidate. `fleeting`: those whose words or
+    paths depend on existing files. `links`: one of the commands creates a link."""
     out = _unless_changed(commands, fleeting, writes=bool(writes))
     if any(makes_repository(place.path) for place in writes):
         out = list(map(_unless_git, out))
@@ -33,7 +33,7 @@ def _unless_git(command: Command) -> Command:
 
 
 def _unless_changed(commands: Sequence[Command], fleeting: Iterable[int], *, writes: bool) -> list[Command]:
-    """Nobody knows what those come to that rest on files, if anything else changes some."""
+    """If anything else changes files, the effect of commands that depend on existing files is unknown."""
     out = list(commands)
     changing = {n for n, c in enumerate(out) if not c.harmless and not c.shadow}
     for n in fleeting:
@@ -43,14 +43,14 @@ def _unless_changed(commands: Sequence[Command], fleeting: Iterable[int], *, wri
 
 
 def _unlooked(place: Place) -> Place:
-    """What a repository holds is not known where the line itself may change that: `git add -A && git diff --cached`."""
+    """What a repository holds is unknown if the line itself may change it: `git add -A && git diff --cached`."""
     return structs.replace(place, held=None) if place.vast else place
 
 
 def _stays(commands: Sequence[Command], reads: Sequence[Place], writes: Sequence[Place], *, links: bool) -> bool:
-    """Do all paths lead where they lead now, though files are moved and removed before they are used?
+    """Will all paths still lead to the same place when they are used, although files are moved and removed before?
 
-    They do where there is one command, or no link on any way: none comes with what is moved (see `edits`).
+    Yes for a single command, or if no path contains a link: moved trees contain none (see `edits`).
     """
     acting = list(filter(_acts, commands))
     if len(acting) == 1 and not reads and not writes:
@@ -62,5 +62,5 @@ def _stays(commands: Sequence[Command], reads: Sequence[Place], writes: Sequence
 
 
 def _acts(command: Command) -> bool:
-    """Does it do anything by itself, if only read?"""
+    """Does it do anything itself, even just reading?"""
     return not command.shadow and bool(command.reads or command.edits or not command.harmless)

@@ -35,7 +35,7 @@ _WRITERS = frozenset(
 )
 _RECORDS = frozenset(
     ["add", "commit", "push", "fetch", "tag", "branch", "stash", "merge", "rebase"]
-)  # of git: they read what they name
+)  # git commands that read what they name
 _LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
 _EVALUATES = frozenset(
@@ -50,12 +50,12 @@ _PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
-# Seen only by rules that restrict: they look for their words in the whole text.
+# Only for restricting rules, which search the whole text for their words.
 UNSEEN_CODE = Command((FileView((), None),), "code", opaque="it may run code that is in its words", shadow=True)
 
 
 class ReadWords(Struct):
-    """What one simple command comes to. `code` is text that it would run, to be read in turn."""
+    """The result for one simple command. `code` is text that it would run, to be parsed in turn."""
 
     commands: list[Command] = field(default_factory=list[Command])
     writes: list[Place] = field(default_factory=list[Place])
@@ -63,12 +63,12 @@ class ReadWords(Struct):
     shadows_code: bool = False
     same_shell: bool = False
     cd: str | None = None
-    expands: bool = False  # what it does rests on the files that are there now
-    links: bool = False  # it makes a link
+    expands: bool = False  # its effect depends on existing files
+    links: bool = False  # it creates a link
     removal: Removal = SAFE
 
     def take_in(self, part: "ReadWords") -> None:
-        """What a command comes to that this one runs."""
+        """Merges the result of a command that this one runs."""
         self.expands = self.expands or part.expands
         self.commands += part.commands
         self.writes += part.writes
@@ -85,7 +85,7 @@ def simple_commands(
     depth: int = 0,
     feed: FedWords | None = None,
 ) -> ReadWords:
-    """`depth`: how many commands run this one in turn. `feed`: what it reads from a pipe, if that is known."""
+    """`depth`: the number of commands around this one. `feed`: its piped input, if known."""
     if depth > MOST_WRAPPERS:
         raise Unreadable("one command in it runs another, more often than is followed")
     layers = unwrap(words, assigned, setting, feed)
@@ -93,7 +93,7 @@ def simple_commands(
     found = ReadWords(removal=_removal(layers.inner, setting))
     texts = tuple(w.text for w in layers.inner)
     name = texts[0].rpartition("/")[2]
-    if UNKNOWN in texts[0]:  # though a part of it may be known: `s$(:)h` is a shell, and runs what it reads
+    if UNKNOWN in texts[0]:  # even if part of it is known: `s$(:)h` is a shell, and runs what it reads
         layers.hide_command("the name of the program is only known when it runs")
     if name == "find":
         _take_find_apart(layers, shown, setting, found, depth)
@@ -113,7 +113,7 @@ def _fed(setting: Setting, feed: FedWords | None) -> Setting:
 
 
 def _other_views(texts: Sequence[str], layers: Layers, setting: Setting) -> list[FileView]:
-    """As what a rule may see the command besides."""
+    """Further forms in which a rule may see the command."""
     match texts[0].rpartition("/")[2]:
         case "source" | ".":
             return [_script(texts[1:])]
@@ -124,7 +124,7 @@ def _other_views(texts: Sequence[str], layers: Layers, setting: Setting) -> list
 
 
 def _moves_to(program: str, known: str | None) -> str | None:
-    """Where the shell is afterwards; None if it stays. UNKNOWN: wherever that is."""
+    """The shell's directory afterwards; None if unchanged, UNKNOWN if unclear."""
     name = program.rpartition("/")[2]
     moves = name in _MOVES or (UNKNOWN in name and "/" not in program)
     return UNKNOWN if known is None and moves else known
@@ -137,12 +137,12 @@ def _runs_unseen_code(texts: Sequence[str], words: Sequence[Word], command: Comm
 
 
 def _script(words: Sequence[str]) -> FileView:
-    """A script is a command too. What another program writes into a pipe may be any."""
+    """A script counts as a command. One that another program writes into a pipe may be anything."""
     return FileView((UNKNOWN,) if words and _PIPED.match(words[0]) else tuple(words), None)
 
 
 def _need_of_git(texts: Sequence[str], layers: Layers, setting: Setting) -> int | None:
-    """`git -C DIR add` is a `git add` to a rule, as `cd DIR && git add` is, where DIR is a working directory."""
+    """For rules, `git -C DIR add` is a `git add`, like `cd DIR && git add`, if DIR is in a working directory."""
     folders, settings, at = split_options(texts[1:])
     known = len(folders) == 1 and lie_inside(folders, setting)
     named = at + 1 < len(texts) and not texts[at + 1].startswith("-")
@@ -155,7 +155,7 @@ def _configures(texts: Sequence[str]) -> bool:
 
 
 def _take_find_apart(layers: Layers, shown: str, setting: Setting, found: ReadWords, depth: int) -> None:
-    """What it runs for each match is a command by itself, and what is left of it another."""
+    """The command run for each match is judged by itself, and so is the rest of the find."""
     words, spans = layers.inner, _spans_of_find(layers)
     feed = _feed_of_find(layers, spans, setting)
     for start, end in spans:
@@ -169,7 +169,7 @@ def _take_find_apart(layers: Layers, shown: str, setting: Setting, found: ReadWo
 
 
 def _spans_of_find(layers: Layers) -> list[tuple[int, int]]:
-    """Where the commands begin and end that it runs."""
+    """Where the commands it runs start and end."""
     words = layers.inner
     spans = find_spans([w.text for w in words])
     if spans is not None and not any(w.splits or w.glob for start, end in spans for w in words[start:end]):
@@ -179,7 +179,7 @@ def _spans_of_find(layers: Layers) -> list[tuple[int, int]]:
 
 
 def _run_for_each(words: Sequence[Word], feed: FedWords | None, *, many: bool) -> list[Word]:
-    """The command that find runs, with what stands for the paths that it is given."""
+    """The command that find runs, with placeholders for the paths."""
     path = structs.replace(FOUND_PATH, choices=feed.choices(many=many)) if feed else FOUND_PATH
     return [path if word.text == "{}" else ANY_WORDS if "{}" in word.text else word for word in words]
 
@@ -192,7 +192,7 @@ def _feed_of_find(layers: Layers, spans: Sequence[tuple[int, int]], setting: Set
 
 
 def _carry(texts: Sequence[str], layers: Layers, found: ReadWords) -> bool:
-    """Code as text, which is judged by itself; True if nothing else is left to judge of the command that carries it."""
+    """Extracts code carried as text, which is judged by itself; True if nothing else of the command needs judging."""
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
     if code is None:
@@ -204,7 +204,7 @@ def _carry(texts: Sequence[str], layers: Layers, found: ReadWords) -> bool:
     if UNKNOWN in code:
         layers.hide_command("the code that it runs is only known when it runs")
         return False
-    if not plain:  # rules that restrict look for their words in the whole text
+    if not plain:  # restricting rules search the whole text for their words
         found.commands.append(
             Command((FileView((), None),), name, opaque="it runs code for another shell", shadow=True)
         )
@@ -218,7 +218,7 @@ def _run_script(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
     script = [text for text in texts[1:] if not text.startswith("-")]
     reads = not script or "-s" in texts
     if reads and tuple(texts[1:]) not in _SAYS_WHAT_IT_IS:
-        # Code from its input can be anything: rules that restrict may always cover it.
+        # Code from its input can be anything, so restricting rules may always apply.
         name = texts[0].rpartition("/")[2]
         found.commands.append(Command((FileView((UNKNOWN,), None),), name, opaque="it reads code", shadow=True))
     if script:
@@ -226,7 +226,7 @@ def _run_script(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
 
 
 def _look_behind(texts: Sequence[str], layers: Layers, found: ReadWords, setting: Setting) -> None:
-    """Whatever follows may be a command, for rules that restrict."""
+    """For restricting rules, any of the following words may start a command."""
     layers.views += [FileView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
     if program_name(texts[0]) not in WRAPPERS:
         _look_at_values(texts, layers, found)
@@ -235,7 +235,7 @@ def _look_behind(texts: Sequence[str], layers: Layers, found: ReadWords, setting
 
 
 def _look_at_values(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
-    """A word, or what is glued to a flag, may be a command or whole code."""
+    """A word, or a value attached to a flag, may be a command or code."""
     glued = [value for text in texts[1:64] for value in _glued(text)]
     layers.views += [FileView((value,), None) for value in glued]
     code = [t for t in (*texts[1:], *glued) if _IS_CODE.search(t)][:64]
@@ -245,7 +245,7 @@ def _look_at_values(texts: Sequence[str], layers: Layers, found: ReadWords) -> N
 
 
 def _glued(text: str) -> list[str]:
-    """All that may be the value of a flag inside of this word: `-qctouch`, `--command=touch`."""
+    """Possible flag values inside this word: `-qctouch`, `--command=touch`."""
     if text.startswith("--"):
         return [text.partition("=")[2]] if "=" in text else []
     return [text[n:] for n in range(2, min(len(text), 8))] if text.startswith("-") else []
@@ -272,7 +272,7 @@ def _command(layers: Layers, shown: str, setting: Setting, found: ReadWords, *, 
 
 
 def _changing(changes: Changes, layers: Layers, setting: Setting, found: ReadWords) -> Command:
-    """One that changes files and does nothing else."""
+    """A command that changes files and does nothing else."""
     found.expands, found.links = found.expands or any(map(is_fleeting, layers.inner)), changes.links
     reads, touches = _touched(layers.inner, setting)
     touches += tuple(place for place in changes.edits if place.deep)
@@ -313,7 +313,7 @@ def _named(text: str, setting: Setting) -> list[Place]:
 
 
 def _path_in(word: str) -> str:
-    """The path that this word, or the value in it, may be; empty if it is none, or not known."""
+    """The path that this word, or the value in it, may be; empty if it is none or unknown."""
     if UNKNOWN in word or any(c.isspace() for c in word) or len(word) > 1000:
         return ""
     if "=" in word:

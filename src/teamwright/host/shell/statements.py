@@ -1,4 +1,4 @@
-"""The statements of a shell command, walked one by one: every simple command in them, and where each would run."""
+"""Walks the statements of a shell command: finds every simple command, and where each would run."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ from teamwright.host.shell.settling import settled
 from teamwright.host.shell.simple_command import UNSEEN_CODE, simple_commands
 from teamwright.host.shell.words import Reader, Word, require_gaps, require_one_line, source, test_words
 
-_GLOB_COST = 30  # words that are read in the time that it takes to see what a wildcard matches
+_GLOB_COST = 30  # expanding a wildcard takes as long as reading this many words
 
 
 class Walk:
@@ -32,14 +32,14 @@ class Walk:
         self.reads: list[Place] = []
         self.writes: list[Place] = []
         self.removal = SAFE
-        self._globbed: list[int] = []  # commands that are harmless only because of the files that are there now
+        self._globbed: list[int] = []  # commands that are harmless only because of existing files
         self._links = False  # something in it makes a link
-        self._fed: Node | None = None  # the command that reads what `_last` prints
+        self._fed: Node | None = None  # the command that reads the output of `_last`
         self._last: FedWords | None = None
         self._text = b""
-        self._shaky = 0  # inside of a pipeline a `cd` may be for one part of it only
-        self._later = False  # code was defined that runs wherever the shell stands by then
-        self._repeated = 0  # inside of a loop or function it acts on what stands before it too
+        self._shaky = 0  # inside a pipeline, a `cd` may affect only one part
+        self._later = False  # code was defined that runs in whatever directory the shell is in then
+        self._repeated = 0  # inside a loop or function, it also affects what precedes it
         self._reader = Reader(self.apart, self._vague, where.variable)
 
     def read(self, text: str) -> None:
@@ -53,7 +53,7 @@ class Walk:
     # --- statements
 
     def statements(self, node: Node) -> None:
-        """One after another; any of them may fail, so that a `cd` may or may not have happened."""
+        """Walks statements in order; each may fail, so its `cd` may or may not have happened."""
         for child in node.children:
             before = self.where.cwds
             self.statement(child)
@@ -85,7 +85,7 @@ class Walk:
         self._redirected(right[-1], redirects)
 
     def apart(self, node: Node) -> None:
-        """A subshell: what it does to the working directory ends with it."""
+        """A subshell: its changes of directory end with it."""
         before, shaky, repeated = self.where.cwds, self._shaky, self._repeated
         self._shaky = self._repeated = 0
         for child in node.children:
@@ -173,7 +173,7 @@ class Walk:
             self._behind_heredoc(child)
 
     def _redirected(self, body: Node | None, redirects: Sequence[Node]) -> None:
-        """Redirections come first: what they name is seen from where the shell stands before the command."""
+        """Redirections come first: their paths are relative to the directory before the command."""
         if body is not None and body.type == "list":
             self.chain(body, redirects)
             return
@@ -236,7 +236,7 @@ class Walk:
         for child in node.named_children:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
-                # Of an array bash reads the value as code: what looks like `(...)`, or may come to look like it.
+                # bash reads an array's value as code: anything that looks like `(...)`, or may come to look like it
                 array = words[0].text not in ("export", "readonly") and value.text[:1] in ("(", UNKNOWN)
                 risky = risky or not harmless_name(name, value.text) or array
                 words.append(Word(f"{name}={value.text}"))
@@ -324,7 +324,7 @@ class Walk:
         self.where.change(directory, certain=not self._shaky)
 
     def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
-        """Code that was carried as text, read like any other. What only restricting rules look at may be unreadable."""
+        """Parses code carried as text. If only restricting rules look at it, it may be unreadable."""
         inner = Walk(CwdTracker(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
         if same_shell:
             inner._shaky, inner._repeated, inner._later = self._shaky, self._repeated, self._later
@@ -376,10 +376,10 @@ class Walk:
             if child.type == "heredoc_body" and expands:
                 self._reader.document(child)
             elif child.type in ("file_redirect", "herestring_redirect"):
-                self.redirect(child)  # what the line continues with comes after the command itself
+                self.redirect(child)  # the rest of the line comes after the command itself
 
     def _behind_heredoc(self, node: Node) -> None:
-        """The rest of the line on which a here-document was announced."""
+        """The rest of the line that announces a here-document."""
         for child in behind_heredoc(node):
             before = self.where.cwds
             self._shaky += 1

@@ -1,4 +1,4 @@
-"""Words of a parsed command: quotes and escapes removed, and parts that are known only at run time marked as such."""
+"""Words of a parsed command: quotes and escapes removed, parts known only at run time marked."""
 
 import re
 from collections.abc import Callable
@@ -28,18 +28,18 @@ _PLAIN_EXPANSION = re.compile(
     r")\}",
     re.DOTALL,
 )
-_UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside of `${...}`: versions of bash differ in what these end
+_UNSURE_END = re.compile(r"[;&|<>(){}'\"\\`\n]")  # inside `${...}`: versions of bash disagree on where these end it
 _QUOTED_VALUE = re.compile(r'\$\{\w+:?[+-]"\$\{\w+\}"\}')  # the value as one word, or no word at all
 _NUMBERS_ONLY = re.compile(r"\$\(\(?[\s\d+*/%()<>=!&|^~?:-]*\)?\)")
 _PLAIN = re.compile(r"[\w./@%+,-][\w./:@%+,-]*(?:=[\w./:@%+,-]*)?")
-_BREAKS = re.compile(r"[\s*?\[]")  # what bash splits and expands an unquoted value at
+_BREAKS = re.compile(r"[\s*?\[]")  # characters at which bash splits or expands an unquoted value
 
 
 class Word(Struct, frozen=True):
-    """`text` with UNKNOWN for what only the running command knows.
+    """`text` has UNKNOWN for what is only known at run time.
 
-    `glob`: the pattern, if wildcards are all that is unknown. `splits`: it may become any number of words, and with
-    `wild` those are names of files that nobody knows beforehand.
+    `glob`: the pattern, if only wildcards are unknown. `splits`: it may become any number of words; with `wild` these
+    are file names that cannot be known beforehand.
     """
 
     text: str
@@ -50,10 +50,10 @@ class Word(Struct, frozen=True):
 
 
 class WordChoices(Struct, frozen=True):
-    """All that a word may come to, one by one. Only whether a command is harmless may rest on it.
+    """All possible values of a word. May only be used to decide whether a command is harmless.
 
-    `source` says what chooses: two words of one source come to the value of the same number. `fleeting`: they are
-    what files are named now. `many`: there may be several such words.
+    `source`: words with the same source take their values in step. `fleeting`: the values are names of existing files.
+    `many`: there may be several such words.
     """
 
     values: tuple[str, ...]
@@ -63,7 +63,7 @@ class WordChoices(Struct, frozen=True):
 
 
 class Loop(Struct, frozen=True):
-    """A loop whose variable comes to these values, one after the other, and is set by nothing else inside."""
+    """A loop whose variable takes these values in turn, and that nothing else inside sets."""
 
     name: str
     values: tuple[str, ...]
@@ -72,17 +72,18 @@ class Loop(Struct, frozen=True):
 
 ANY_WORDS = Word(UNKNOWN, splits=True)
 FOUND = UNKNOWN + "{}"  # the end of a path that only another command knows
-FOUND_PATH = Word(FOUND)  # one path that `find` gives
+FOUND_PATH = Word(FOUND)  # one path found by `find`
 
 
 class Reader:
-    """Turns nodes into words. `enter` is told of every substitution; `vague` of what is valid but beyond judging."""
+    """Turns nodes into words. `enter` is called for every substitution, `vague` for valid parts that cannot be
+    judged."""
 
     def __init__(
         self, enter: Callable[[Node], None], vague: Callable[[str], None], variable: Callable[[str], str | None]
     ) -> None:
         self._enter, self._vague, self._outer = enter, vague, variable
-        self.loop: Loop | None = None  # the innermost one that we are in
+        self.loop: Loop | None = None  # the innermost loop around the word
         self._chosen: dict[str, str] = {}
 
     def _variable(self, name: str) -> str | None:
@@ -93,7 +94,7 @@ class Reader:
         return structs.replace(word, choices=self._choices(node)) if self.loop and UNKNOWN in word.text else word
 
     def _choices(self, node: Node) -> WordChoices | None:
-        """What the word is in each round, if the loop's variable is all that is not known of it."""
+        """The word's value in each round, if the loop's variable is its only unknown."""
         assert self.loop
         name = re.escape(self.loop.name)
         if "`" in source(node) or "$" in re.sub(rf"\$(?:{name}(?!\w)|\{{{name}\}})", "", source(node)):
@@ -143,7 +144,7 @@ class Reader:
                 return WordPiece(self.expansion(node))
             case "command_substitution" if text == "$(pwd)":
                 self.expansion(node)
-                here = self._variable("PWD")  # a single word that begins with a slash, whatever `pwd` is by then
+                here = self._variable("PWD")  # one word that starts with a slash, whatever `pwd` prints then
                 return WordPiece("/" + UNKNOWN, splits=_may_split(UNKNOWN if here is None else here))
             case _:
                 known = self.expansion(node)
@@ -161,18 +162,18 @@ class Reader:
 
     def _at_home(self, path: str, text: str) -> str:
         head, slash, rest = path.partition("/")
-        plain = head == "~" and not text.startswith("~\\")  # an escaped `/` leaves the `~` as it is
+        plain = head == "~" and not text.startswith("~\\")  # an escaped `/` prevents the expansion
         home = self._variable("HOME") if plain else None
         return (UNKNOWN if home is None else home) + slash + rest
 
     def _string(self, node: Node, text: str) -> str:
-        """Literal stretches between the expansions, taken from the source itself: the tree leaves out some blanks."""
+        """Takes the literal parts between expansions from the source itself, because the tree omits some blanks."""
         if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
             raise Unreadable("a quoted string in it is not what it seems")
         return self._between(node, 1, len(node.text or b"") - 1, closing='"')
 
     def document(self, node: Node) -> None:
-        """Look at what the body of a here-document expands."""
+        """Checks what the body of a here-document expands."""
         self._between(node, 0, len(node.text or b""), closing="")
 
     def _between(self, node: Node, start: int, end: int, closing: str) -> str:
@@ -186,7 +187,7 @@ class Reader:
         return out + unquoted(raw[at:end].decode(), closing)
 
     def expansion(self, node: Node) -> str:
-        """What an expansion comes to, if that is known; what it runs is looked at in any case."""
+        """The value of an expansion, if known; whatever it runs is checked in any case."""
         text = source(node)
         match node.type:
             case "simple_expansion":
@@ -206,7 +207,7 @@ class Reader:
                 return UNKNOWN
 
     def _look_at(self, node: Node, text: str) -> None:
-        """An expansion whose value only the running command knows."""
+        """Checks an expansion whose value is only known at run time."""
         match node.type:
             case "command_substitution":
                 _require_no_escapes(text)
@@ -234,7 +235,7 @@ class Reader:
             self.word(child)
 
     def _parameter(self, node: Node, text: str) -> str:
-        """`${...}`"""
+        """The value of a `${...}`."""
         known = self._variable(text[2:-1])
         if known is not None:
             return known
@@ -247,13 +248,13 @@ class Reader:
         return UNKNOWN
 
     def inside(self, node: Node) -> None:
-        """Look at every substitution below; the text itself does not matter."""
+        """Checks every substitution below; the text itself does not matter."""
         text = source(node)
         if "`" in text or text.count("$(") != self._inside(node) + text.startswith("$("):
             raise Unreadable("a substitution in it is not what it seems")
 
     def _inside(self, node: Node) -> int:
-        """How many `$(` stand below, all of them looked at."""
+        """The number of `$(` below, all of which were checked."""
         count = 0
         for child in node.named_children:
             if child.type in ("command_substitution", "process_substitution", "expansion", "arithmetic_expansion"):
@@ -276,7 +277,7 @@ def _may_split(value: str) -> bool:
 
 
 def _is_many_words(node: Node) -> bool:
-    """`"$@"` and `"${a[@]}"` are as many words as there are values."""
+    """`"$@"` and `"${a[@]}"` become one word per value."""
     return any("@" in source(c) for c in node.named_children if c.type.endswith("expansion"))
 
 
@@ -286,7 +287,7 @@ def _require_no_escapes(text: str) -> None:
 
 
 def _own_text(node: Node) -> str:
-    """What stands inside of `${...}`, without the expansions that stand there in turn."""
+    """The content of a `${...}` without nested expansions."""
     raw, base, at, out = node.text or b"", node.start_byte, 2, b""
     waiting = list(reversed(node.named_children))
     while waiting:
@@ -300,7 +301,7 @@ def _own_text(node: Node) -> str:
 
 
 def test_words(reader: Reader, node: Node, operators: frozenset[str]) -> list[Word]:
-    """Inside of `[` an operator such as `|` or `>` is the shell's, whatever the parser makes of it."""
+    """Inside `[`, an operator such as `|` or `>` belongs to the shell, whatever the parser makes of it."""
     words: list[Word] = []
     for child in node.children:
         if not child.is_named and child.type not in operators:
@@ -315,7 +316,7 @@ def test_words(reader: Reader, node: Node, operators: frozenset[str]) -> list[Wo
 
 
 def require_one_line(node: Node) -> None:
-    """Between the words of one command there is no line end: bash would begin another command there."""
+    """There must be no newline between the words of a command: bash would start another command there."""
     raw, base = node.text or b"", node.start_byte
     for a, b in pairwise(node.children):
         if b"\n" in raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b""):
@@ -323,7 +324,7 @@ def require_one_line(node: Node) -> None:
 
 
 def require_gaps(node: Node) -> None:
-    """Between two words of a command stands something that parts them for bash too."""
+    """The words of a command must be separated for bash too."""
     raw, base = node.text or b"", node.start_byte
     for a, b in pairwise(node.children):
         gap = raw[a.end_byte - base : b.start_byte - base].replace(b"\\\n", b"")
@@ -336,19 +337,19 @@ def _bare_text(node: Node) -> str:
 
 
 def _brackets(node: Node) -> bool:
-    """Do the bare parts together hold a wildcard such as `[ab]`?"""
+    """Do the unquoted parts together contain a wildcard such as `[ab]`?"""
     bare = _bare_text(node)
     return "[" in bare and "]" in bare
 
 
 def _multiplies(node: Node) -> bool:
-    """Do braces or brackets of the bare parts stand for several words?"""
+    """Do braces or brackets in the unquoted parts stand for several words?"""
     bare, text = _bare_text(node), source(node)
     return _brackets(node) or ("{" in bare and "}" in bare and ("," in text or ".." in text))
 
 
 def _odd_tilde(node: Node) -> bool:
-    """A `~` with something quoted behind it is not expanded."""
+    """A `~` followed by something quoted is not expanded."""
     start = source(node.children[0])
     return start.startswith("~") and "/" not in start
 

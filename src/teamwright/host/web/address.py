@@ -1,4 +1,4 @@
-"""Parses a web address as it will be connected to, for the judge of a fetch and the fetch itself."""
+"""Parses a web address in the form in which it will be connected to, for both the judge and the fetch."""
 
 from ipaddress import IPv6Address
 
@@ -8,11 +8,11 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.web.addresses import literal
 
-MOST_URL = 2_000  # characters as they are sent: an address is no place to carry data away
+MOST_URL = 2_000  # characters as sent; also keeps addresses from carrying data out
 
 
 def parse_address(url: str) -> URL:
-    """The address, refused where two programs could read it differently."""
+    """The parsed address; refused if two programs could read it differently."""
     if len(url) > MOST_URL:
         raise _too_long(len(url))
     if not url.isprintable() or any(c in url for c in ' \\<>"^`{|}'):
@@ -26,7 +26,7 @@ def parse_address(url: str) -> URL:
         raise ToolError(f"{shown(url)}: only http:// and https:// URLs can be fetched.")
     _check_authority(url, parsed)
     parsed = parsed.with_fragment(None)
-    if len(str(parsed)) > MOST_URL:  # letters that are not ASCII take up to twelve characters each
+    if len(str(parsed)) > MOST_URL:  # a non-ASCII letter takes up to twelve characters
         raise _too_long(len(str(parsed)))
     return parsed
 
@@ -46,7 +46,7 @@ def _too_long(length: int) -> ToolError:
 
 
 def host_named(url: str) -> str:
-    """The host of whatever is given as an address, also of one that is not fetched; nothing where there is none."""
+    """The host of anything given as an address, even if it is not fetched; empty if there is none."""
     try:
         return host_of(URL(url[:MOST_URL]))
     except ValueError:
@@ -54,7 +54,7 @@ def host_named(url: str) -> str:
 
 
 def host_of(url: URL) -> str:
-    """The host in one spelling: ASCII, lower case, no last dot; a number, however it is written, as an address."""
+    """The host in canonical form: ASCII, lower case, no final dot; a number in any notation becomes an address."""
     host = (url.raw_host or "").lower().rstrip(".")
     address = literal(host)
     if isinstance(address, IPv6Address) and address.ipv4_mapped:

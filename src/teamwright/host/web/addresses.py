@@ -1,4 +1,4 @@
-"""Tells public network addresses from those that lead back into this machine or its network."""
+"""Distinguishes public network addresses from those that lead back into this machine or its network."""
 
 import socket
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Allowed = Callable[[Address], bool]
 
-# Written out, because what the standard library counts as global differs between the Pythons that we support.
+# Listed explicitly, because the Python versions we support differ in what they count as global.
 _CLOSED_4 = tuple(
     map(
         IPv4Network,
@@ -40,7 +40,7 @@ _LOCAL_NAMES = ("localhost", "local", "localdomain", "internal", "intranet", "la
 
 
 def is_public(address: Address) -> bool:
-    """Is this a machine on the internet? Forms of IPv6 that carry an IPv4 address are judged by that one too."""
+    """Is it a machine on the internet? IPv6 forms that contain an IPv4 address are judged by that too."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _CLOSED_4)
     if address.ipv4_mapped:
@@ -69,12 +69,12 @@ def literal(host: str) -> Address | None:
 
 
 def is_local_name(host: str) -> bool:
-    """Names that only a local network knows. Used where somebody else, a proxy, looks the name up."""
+    """Is it a name that only a local network knows? For cases where a proxy resolves the name."""
     name = host.rstrip(".").lower()
     return "." not in name or name.endswith(tuple(f".{local}" for local in _LOCAL_NAMES))
 
 
 def is_this_machine(host: str) -> bool:
-    """By its name or address: no proxy leads there."""
+    """By name or address; no proxy is used for it."""
     address = literal(host)
     return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)

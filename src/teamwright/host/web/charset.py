@@ -4,7 +4,7 @@ encodings, and some take hours."""
 import codecs
 import re
 
-# By Python's own names for them. Left out: escapes, UTF-7, punycode, what unpacks, what depends on the machine.
+# By Python's names. Excluded: escape formats, UTF-7, punycode, compressing codecs, platform-dependent ones.
 _TEXT = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[lb]e)?|iso8859-\d{1,2}|iso2022_(jp|kr)(_\w+)?|cp\d{3,4}|koi8-[rtu]|kz1048|ptcp154"
     r"|gb2312|gbk|gb18030|hz|big5(hkscs)?|euc_(jp|kr|jis_2004|jisx0213)|shift_jis(_2004|x0213)?|johab|tis-620"
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.() -]{0,39}")
 
 
 def text_codec(name: str | None) -> str | None:
-    """Python's name of the encoding of text that is meant; None if there is none."""
+    """Python's name for the text encoding; None if it is not one."""
     if not name or not _NAME.fullmatch(name.strip()):
         return None
     try:
@@ -25,7 +25,7 @@ def text_codec(name: str | None) -> str | None:
 
 
 def decode_text(data: bytes, *names: str | None) -> str:
-    """Read as the first of these that is an encoding of text, else as UTF-8; what does not fit becomes U+FFFD."""
+    """Decodes with the first of these that is a text encoding, else as UTF-8; invalid bytes become U+FFFD."""
     if data.startswith(codecs.BOM_UTF8):
         return data.decode("utf-8-sig", "replace")
     codec = next(filter(None, map(text_codec, names)), "utf-8")

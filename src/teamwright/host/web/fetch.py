@@ -1,8 +1,8 @@
 """Fetches one page from the public internet: every address is vetted and everything is bounded.
 
-The name is looked up once, every address that it has is judged, and the connection goes to those addresses and no
-others, so that a name cannot change its mind in between. Behind a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) it is
-the proxy that looks names up: there only addresses written as such and names of local networks can be refused.
+The name is resolved once, all its addresses are vetted, and the connection uses only those, so that the name cannot
+resolve differently in between. Behind a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) the proxy resolves names; then only
+literal addresses and names of local networks can be refused.
 """
 
 import os
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
     from yarl import URL
 
-MOST_BYTES = 5_000_000  # of a page, after decompression
+MOST_BYTES = 5_000_000  # per page, after decompression
 MOST_SECONDS = 30.0
 MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HEADERS = {
     "User-Agent": "teamwright (coding agent)",
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5",
-    "Accept-Encoding": "gzip, deflate",  # only what is unpacked here, piece by piece
+    "Accept-Encoding": "gzip, deflate",  # only what we decompress ourselves, piece by piece
 }
 
 
 class WebPage(Struct, frozen=True):
-    """What came back. `moved_to` is set where a redirect leads to another host and was not followed."""
+    """The result. `moved_to` is set if a redirect to another host was not followed."""
 
     url: str
     status: int
@@ -60,7 +60,7 @@ async def fetch(
     seconds: float = MOST_SECONDS,
     env: Mapping[str, str] | None = None,
 ) -> WebPage:
-    """Get the page. Raises ToolError with what the model can do about it."""
+    """Fetches the page. Raises ToolError that says what the model can do."""
     began = time.monotonic()
     try:
         with anyio.fail_after(seconds):
@@ -142,7 +142,7 @@ async def _read_page(url: "URL", response: "ClientResponse", began: float) -> We
 
 
 async def _body(response: "ClientResponse") -> tuple[bytes, bool]:
-    """The body unpacked, at most MOST_BYTES of it: a small bomb never becomes a large page in memory."""
+    """The decompressed body, at most MOST_BYTES: a compression bomb never becomes large in memory."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise ValueError(f"its body is packed as {encoding!r}, which was not asked for")
@@ -195,7 +195,7 @@ def _refusal(host: str) -> str:
 
 
 def _resolver(addresses: list[Address]) -> Any:
-    """Knows the vetted addresses of the one host that is asked, and nothing else."""
+    """Knows only the vetted addresses of the one requested host."""
     from aiohttp.abc import AbstractResolver  # noqa: PLC0415
 
     class Vetted(AbstractResolver):

@@ -1,4 +1,4 @@
-"""Posts a hook's input to a URL from the settings. Imported only where such a hook exists."""
+"""Posts a hook's input to a URL from the settings. Imported only if such a hook exists."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class HookResponse(Struct, frozen=True):
-    """`status` None: there was no answer, and `fault` says why."""
+    """`status` None: there was no answer; `fault` says why."""
 
     status: int | None
     text: str = ""
@@ -28,7 +28,7 @@ class HookResponse(Struct, frozen=True):
 
 
 async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limit: float) -> HookResponse:
-    """One POST of JSON. Redirects are not followed: what the agent does is nobody else's business."""
+    """Posts JSON once. Redirects are not followed, because the agent's activity must not reach others."""
     try:
         with anyio.fail_after(limit):
             return await _post(hook, data, env)
@@ -39,7 +39,7 @@ async def post_hook(hook: HttpHook, data: bytes, *, env: Mapping[str, str], limi
 
 
 def _told(error: BaseException, hook: HttpHook, env: Mapping[str, str]) -> str:
-    """What went wrong, without what stands in the hook's headers and address."""
+    """What went wrong, without the values of the hook's headers and address."""
     from teamwright.core.policies.redaction import redacted, withheld  # noqa: PLC0415  # only when something has gone wrong
 
     headers = {name: fill(text, hook, env) for name, text in hook.headers}
@@ -54,7 +54,7 @@ async def _post(hook: HttpHook, data: bytes, env: Mapping[str, str]) -> HookResp
 
 
 def fill(text: str, hook: HttpHook, env: Mapping[str, str]) -> str:
-    """Variables of a header: only those that the hook names are ever sent; others are empty."""
+    """Fills in header variables: only those the hook names are sent; others stay empty."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[2]

@@ -6,8 +6,8 @@ from urllib.parse import urljoin
 
 from teamwright.host.web.html_tokens import End, Start, TextRun, Token, tokens
 
-MOST_TEXT = 1_000_000  # characters of the result
-MOST_DEPTH = 20  # of lists inside lists; deeper ones are not indented further
+MOST_TEXT = 1_000_000  # characters in the result
+MOST_DEPTH = 20  # nested lists; deeper ones are not indented further
 
 _SPACE = re.compile(r"[ \t\r\n\f\v]+")
 _DROPPED = frozenset(
@@ -27,20 +27,20 @@ _HEADINGS = {f"h{n}": "#" * n + " " for n in range(1, 7)}
 
 
 class _Page:
-    """The text as it grows."""
+    """The text under construction."""
 
     def __init__(self, base: str) -> None:
         self.base = base
         self.parts: list[str] = []
         self.size = 0
-        self.breaks = 0  # line ends owed before the next word
+        self.breaks = 0  # newlines due before the next word
         self.space = False  # a space owed before the next word
         self.pre = 0
-        self.lists: list[int] = []  # of each open list its next number; 0 is a list without numbers
+        self.lists: list[int] = []  # next number of each open list; 0 for lists without numbers
         self.links: list[tuple[str, int]] = []  # target, and the size of the text before it
-        self.cells = 0  # of the table row so far
-        self.hidden = ""  # the element whose end is waited for
-        self.depth = 0  # of elements of that name inside it
+        self.cells = 0  # in the current table row
+        self.hidden = ""  # the hidden element whose end we wait for
+        self.depth = 0  # nested elements with that name
         self.title = ""
         self.in_title = False
 
@@ -76,7 +76,7 @@ class _Page:
 
 
 def html_to_text(source: str, base: str = "", most: int = MOST_TEXT) -> str:
-    """`base` is the page's address: links are written out in full. Never raises, never gives more than `most`."""
+    """`base` is the page's address, used to make links absolute. Never raises, never returns more than `most`."""
     page = _Page(base)
     for token in tokens(source):
         _take(page, token)
@@ -106,7 +106,7 @@ def _take(page: _Page, token: Token) -> None:
 
 
 def _wait(page: _Page, token: Start | End) -> None:
-    """Inside something hidden: count until it is closed."""
+    """Skips hidden content, counting nested elements until it is closed."""
     if token.name != page.hidden:
         return
     if isinstance(token, Start):
@@ -242,7 +242,7 @@ def _void(page: _Page, tag: Start) -> None:
 
 
 def _link(page: _Page, target: str, size: int) -> None:
-    """The address after the words of a link, where it says more than they do."""
+    """Appends a link's address to its text if the text does not contain it."""
     target = target.strip()
     if page.size == size or not target or target.startswith("#") or len(target) > 2000:
         return

@@ -1,7 +1,7 @@
-"""Cuts HTML into tags and text in one pass whose time grows with its length alone.
+"""Splits HTML into tags and text in one pass, in linear time.
 
-`html.parser` searches to the end again for each tag that is never closed: a few megabytes of them would hold a
-thread for hours. Here a search that finds nothing ends the document, as browsers do.
+`html.parser` searches to the end again for each unclosed tag: a few megabytes of them would block a thread for hours.
+Here an unsuccessful search ends the document, as in browsers.
 """
 
 import html
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title"})  # no tags inside
+RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title"})  # contain no tags
 MOST_ATTRIBUTES = 100
 
 _NAME = re.compile(r"[^\s/>]+")
@@ -38,7 +38,7 @@ Token = Start | End | TextRun
 
 
 def unescape(text: str) -> str:
-    """Text with its entities resolved; a number that is no character becomes the replacement character."""
+    """The text with entities resolved; invalid character numbers become the replacement character."""
     if "&" not in text:
         return text
     return html.unescape(_LONG_NUMBER.sub("\ufffd", _ZEROS.sub(r"\1", text)))
@@ -78,7 +78,7 @@ def _raw_words(text: str, at: int, name: str) -> tuple[TextRun, int]:
 
 
 def _markup(text: str, mark: int) -> tuple[End | None, int]:
-    """A closing tag, a comment or a declaration."""
+    """Parses a closing tag, comment or declaration."""
     closer = "-->" if text.startswith("<!--", mark) else "]]>" if text.startswith("<![CDATA[", mark) else ">"
     end = text.find(closer, mark + 2)
     if end < 0:
@@ -88,14 +88,14 @@ def _markup(text: str, mark: int) -> tuple[End | None, int]:
 
 
 def _start(text: str, at: int) -> tuple[Start | None, int]:
-    """An opening tag that begins at its name, and where it ends; None if the document ends inside it."""
+    """Parses an opening tag from its name; returns it and its end. None if the document ends inside it."""
     name = _NAME.match(text, at)
     assert name is not None  # the caller saw a letter
     attributes: dict[str, str] = {}
     at = _end(_SKIP.match(text, name.end()), name.end())
     while at < len(text) and text[at] != ">":
         found = _ATTRIBUTE.match(text, at)
-        assert found is not None  # neither space, slash nor `>` is left here
+        assert found is not None  # there is no space, slash or `>` here
         key, value, at = found[1].lower(), "", found.end()
         if "=" in text[found.end(1) : at]:
             quote = text[at : at + 1]
@@ -114,7 +114,7 @@ def _start(text: str, at: int) -> tuple[Start | None, int]:
 
 
 def _raw(text: str, at: int, name: str) -> tuple[str, int]:
-    """What stands before the closing tag of an element that holds no tags, and where that closing tag ends."""
+    """The content of an element without tags, and the end of its closing tag."""
     closing = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
     if closing is None:
         return text[at:], len(text)

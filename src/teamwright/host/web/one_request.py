@@ -1,4 +1,4 @@
-"""One HTTP request to an address that a person wrote: no redirect, no cookie, no connection that is kept.
+"""One HTTP request to an address written by a person: no redirects, no cookies, no kept connection.
 
 Imported only when such a request is made, because aiohttp is heavy.
 """
@@ -24,7 +24,7 @@ async def one_request(
     env: Mapping[str, str],
     data: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """Through the proxy that `env` names, unless it goes to this machine. It has no time limit of its own."""
+    """Uses the proxy set in `env`, except for this machine. Has no time limit of its own."""
     proxy = None if is_this_machine(url.host or "") else proxy_for(url, env)
     secure = url.scheme == "https" or (proxy or "").startswith("https:")
     context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True

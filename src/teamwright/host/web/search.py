@@ -1,7 +1,7 @@
-"""Asks the search engine that a person chose: a SearXNG instance, or Brave. What it lists is never fetched.
+"""Queries the search engine that a person chose: a SearXNG instance, or Brave. Results are never fetched.
 
-Its address is the person's own word and may lead to this machine. Redirects are not followed: a key stays with the
-host that it is for.
+The person chooses the address, so it may be on this machine. Redirects are not followed, so that a key stays with its
+host.
 """
 
 import html
@@ -66,7 +66,7 @@ async def _ask(engine: Engine, params: Mapping[str, str], env: Mapping[str, str]
     try:
         url = URL(engine.url)
         if engine.key:
-            url = url.with_user(None)  # one login is sent, and the key is the one that was named for it
+            url = url.with_user(None)  # send just one login: the key configured for it
         if engine.kind == "searxng" and url.name != "search":
             url = url / "search"
         async with one_request("GET", url.update_query(params), _headers(engine), env) as response:
@@ -133,5 +133,5 @@ def _hits(engine: Engine, data: bytes) -> list[WebHit]:
 
 
 def _plain(value: Any) -> str:
-    """Texts of engines mark what was searched for with tags."""
+    """Removes tags, with which engines highlight matches."""
     return html.unescape(_TAG.sub("", value[:10_000])) if isinstance(value, str) else ""

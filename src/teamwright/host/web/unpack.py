@@ -4,11 +4,11 @@ import zlib
 
 
 class Unpacker:
-    """gzip (of several members too) or deflate. Raises ValueError for what is neither."""
+    """gzip (with several members too) or deflate. Raises ValueError for anything else."""
 
     def __init__(self, encoding: str) -> None:
         self.raw = encoding == "deflate"
-        self.inner = zlib.decompressobj(32 + zlib.MAX_WBITS)  # finds out itself: gzip or zlib
+        self.inner = zlib.decompressobj(32 + zlib.MAX_WBITS)  # detects gzip or zlib
         self.first = True
 
     def feed(self, data: bytes, most: int) -> bytes:
@@ -29,7 +29,7 @@ class Unpacker:
         except zlib.error as error:
             if not (self.first and self.raw):
                 raise ValueError(f"its body cannot be unpacked ({error})") from None
-            self.inner = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers mean this by deflate
+            self.inner = zlib.decompressobj(-zlib.MAX_WBITS)  # what some servers mean by deflate
             self.first = False
             return self._some(data, most)
         self.first = False

@@ -1,4 +1,4 @@
-"""Agent definitions of a session by name, with what is shadowed or broken; re-read on change."""
+"""A session's agent definitions by name, with shadowed and broken ones; re-read on change."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_PROBLEMS = 50
 CROWD = 20  # files from which on an index pays
-SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may have changed after it, unnoticed
+SETTLED_NS = 50_000_000  # a file changed this shortly before it was read may have changed again unnoticed
 _ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
 
 
@@ -48,18 +48,18 @@ class BookEntry(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True):
-    """`by_name` holds what can be started."""
+    """`by_name` holds the definitions that can be started."""
 
     by_name: dict[str, AgentDefinition]
     problems: tuple[str, ...]  # one line each
-    lower: dict[str, str]  # name without regard to case -> key of `by_name`
+    lower: dict[str, str]  # lower-case name -> key of `by_name`
     unread: tuple[Unread, ...] = ()
     read: tuple[ReadDefinition, ...] = ()  # all of them, lowest source first
-    winners: dict[str, ReadDefinition] = {}  # by name without regard to case
+    winners: dict[str, ReadDefinition] = {}  # by lower-case name
 
     @property
     def entries(self) -> tuple[BookEntry, ...]:
-        """For a listing: also what is shadowed or broken."""
+        """Everything for a list, including shadowed and broken definitions."""
         return tuple(_entry(outcome, self.winners) for outcome in self.read)
 
     def find(self, name: str) -> AgentDefinition | None:
@@ -68,7 +68,7 @@ class Definitions(Struct, frozen=True):
 
 
 class AgentObjects(Struct, frozen=True):
-    """Definitions as `{name: {...}}`, from a place that errors call `where`."""
+    """Definitions as `{name: {...}}`; `where` names their origin in errors."""
 
     source: DefinitionSource
     where: str
@@ -77,7 +77,7 @@ class AgentObjects(Struct, frozen=True):
 
 
 class DefinitionBook:
-    """Definitions as they are now. What is not a file in one of the places is read once, here."""
+    """The current definitions. Those that are not files in one of the places are read once, here."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class DefinitionBook:
     ) -> None:
         """`flag` is `--agents JSON_OR_FILE`, relative to `cwd`; `given` are definitions made in Python.
 
-        `cache` is a directory of ours in which what was read is kept from one start to the next.
+        `cache` is our directory for what was read, kept from one start to the next.
         """
         self._places = tuple(places)
         self._fixed = [*_built_in(), *(_given(definition) for definition in given)]
@@ -103,14 +103,14 @@ class DefinitionBook:
             self.add(read_flag(flag, cwd or Path.cwd()))
 
     def add(self, group: AgentObjects) -> None:
-        """Further definitions, from now on."""
+        """Adds definitions."""
         self._fixed += [read_object(n, v, group.source, group.where, group.path) for n, v in group.agents.items()]
         self._listing = None
 
     def current(self) -> Definitions:
-        """Look at the files again, and read those that changed. Nothing changed: the same object as before.
+        """Re-reads changed files; returns the same object as before if nothing changed.
 
-        It touches the disk: well under a millisecond where nothing changed.
+        It touches the disk: well under a millisecond if nothing changed.
         """
         listing = [scan(place) for place in self._places]
         if listing == self._listing and not self._unsure:
@@ -124,7 +124,7 @@ class DefinitionBook:
         return self._current
 
     def _read_changed(self, listing: Listing) -> "Mapping[Key, tuple[Signature, ReadDefinition]]":
-        """Bring what was read up to date, the index too. What was known before."""
+        """Updates what was read, and the index. Returns what was known before."""
         from teamwright.library.agents.cache import CachedFile, load_index, reread, save_index  # noqa: PLC0415
 
         index = self._index(listing)
@@ -136,7 +136,7 @@ class DefinitionBook:
         return before
 
     def _index(self, listing: Listing) -> Path | None:
-        """Few files are read as quickly as an index of them."""
+        """The index file; None if there are so few files that reading them is as fast."""
         crowd = sum(len(sightings) for sightings, _ in listing) >= CROWD
         if not crowd or not self._cache:
             return None
@@ -145,7 +145,8 @@ class DefinitionBook:
         return index_file(self._cache, "agents", self._places)
 
     def _may_keep(self, key: "Key", outcome: ReadDefinition) -> bool:
-        """Servers and hooks that are written out may hold keys, which must not be in a second file."""
+        """May it go into the index? Inline servers and hooks may hold keys, which must not be copied to a second
+        file."""
         found = outcome.definition
         written = found is not None and (found.hooks or any(not isinstance(name, str) for name in found.mcp_servers))
         return key not in self._unsure and not written
@@ -162,12 +163,12 @@ class DefinitionBook:
 def load_definitions(
     places: Sequence[DefinitionFolder], *, flag: str | None = None, cwd: Path | None = None
 ) -> Definitions:
-    """Everything once. Only a `flag` that cannot be read at all raises, a UsageError."""
+    """Reads everything once. Raises UsageError only if the `flag` is unreadable as a whole."""
     return DefinitionBook(places, flag=flag, cwd=cwd).current()
 
 
 def read_flag(flag: str, cwd: Path) -> AgentObjects:
-    """What `--agents` names: a JSON object, or a file that holds one."""
+    """Reads what `--agents` names: a JSON object, or a file with one."""
     try:
         if flag.lstrip().startswith(("{", "[")):
             return AgentObjects("flag", "--agents", decode_object(flag.encode(errors="replace"), "--agents"))
@@ -178,12 +179,12 @@ def read_flag(flag: str, cwd: Path) -> AgentObjects:
         if len(data) > MOST_BYTES:
             raise UsageError(f"--agents: {path} is larger than {MOST_BYTES:,} bytes")
         return AgentObjects("flag", str(path), decode_object(data, str(path)), str(path))
-    except (SettingsError, RuntimeError) as error:  # RuntimeError: `~` of a user that does not exist
+    except (SettingsError, RuntimeError) as error:  # RuntimeError: `~user` of an unknown user
         raise UsageError(shown(f"--agents: {str(error).removeprefix('--agents:').lstrip()}", 1000)) from None
 
 
 def _built_in() -> list[ReadDefinition]:
-    """With the place of the documentation in those that speak of it."""
+    """The built-in definitions, with the documentation's path filled in where a prompt uses it."""
     where = str(documentation() or "docs")
     known = [replace(d, prompt=d.prompt.replace(GUIDE_DOCS, where)) if GUIDE_DOCS in d.prompt else d for d in BUILT_IN]
     return [ReadDefinition(d.name, d.source, d.path, d, d.description) for d in known]
@@ -197,7 +198,7 @@ def _given(definition: AgentDefinition) -> ReadDefinition:
 
 
 def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -> Definitions:
-    """Who wins, name by name. A policy that is broken still keeps others from taking its name."""
+    """Decides which definition wins each name. A broken policy still blocks others from its name."""
     found = list(outcomes)
     ranked = [outcome for source in _ORDER for outcome in found if outcome.source == source]
     winners: dict[str, ReadDefinition] = {}
@@ -222,7 +223,7 @@ def assemble(outcomes: Iterable[ReadDefinition], problems: Sequence[str] = ()) -
 
 
 def _is_slip(below: ReadDefinition, outcome: ReadDefinition) -> bool:
-    """Two files of one folder with one name: hardly meant."""
+    """Two files in one folder with the same name: probably a mistake."""
     return bool(below.path) and Path(below.path).parent == Path(outcome.path).parent and below.path != outcome.path
 
 

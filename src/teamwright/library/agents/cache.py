@@ -1,6 +1,6 @@
-"""Caches on disk what was read of many files, so that a start with hundreds of them reads one.
+"""Caches on disk what was read from many files, so that a start with hundreds of them reads just one.
 
-Only a hint: an entry counts while its file is unchanged, and a cache that cannot be read is ignored.
+It is only a hint: an entry counts while its file is unchanged, and an unreadable cache is ignored.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ FORMAT = 2
 MOST_BYTES = 8_000_000
 
 Found = TypeVar("Found")
-Key = tuple[int, str]  # number of the place, path
+Key = tuple[int, str]  # index of the place, path
 
 
 class CachedFile(Struct, Generic[Found], frozen=True):
@@ -35,7 +35,7 @@ def _version() -> str:
 
 
 def index_file(folder: Path, name: str, places: object) -> Path:
-    """One for each set of places: what they are decides what an entry means."""
+    """One file per set of places, because an entry refers to a place by its index."""
     return folder / f"{name}-{hashlib.sha256(repr(places).encode(errors='replace')).hexdigest()[:24]}.json"
 
 
@@ -56,7 +56,7 @@ def reread(
     unsure: Container[Key],
     look: Callable[[Key, Signature], Found],
 ) -> dict[Key, tuple[Signature, Found]]:
-    """What the files hold now: as it was before, and as `look` reads those that changed, or may have."""
+    """The current contents: as before for unchanged files, and as `look` reads those that changed or may have."""
     found: dict[Key, tuple[Signature, Found]] = {}
     for n, (sightings, _) in enumerate(listing):
         for path, signature in sightings:
@@ -70,7 +70,7 @@ def reread(
 
 
 def save_index(file: Path, known: Mapping[Key, tuple[Signature, Found]]) -> None:
-    """Replaced as a whole; a disk that is full or a name that is no text costs the index, nothing else."""
+    """Replaces the index. A full disk or a name that is not valid text costs only the index."""
     with suppress(OSError, UnicodeEncodeError):
         data = msgspec.json.encode(CachedFile(_version(), tuple((*key, *entry) for key, entry in known.items())))
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

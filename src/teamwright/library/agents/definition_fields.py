@@ -1,4 +1,4 @@
-"""Fields of an agent definition: their spellings in files and the values they accept."""
+"""Fields of an agent definition: how files may spell them, and the values they accept."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -16,16 +16,16 @@ from teamwright.core.permissions.rules import Problem, parse_rule, split_rules
 from teamwright.core.text import shown
 
 MOST_NAME = 64
-RESERVED = "fork"  # the spelled-out call of a fork; never a definition
+RESERVED = "fork"  # the kind that means a fork; never a definition
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 class Wrong(ValueError):
-    """Words that follow the name of a field."""
+    """A message that follows the name of a field."""
 
 
 class Field(Struct, frozen=True):
-    """`guards`: it limits what the agent may do, so a definition in which it cannot be read is not used at all."""
+    """`guards`: it limits the agent, so a definition in which it is unreadable is not used at all."""
 
     name: str  # in AgentDefinition
     read: Callable[[Any], Any]
@@ -33,7 +33,7 @@ class Field(Struct, frozen=True):
 
 
 def check_name(name: str) -> str:
-    """What is wrong with the name of a kind of agent; empty if nothing is."""
+    """What is wrong with the name of an agent kind; empty if nothing."""
     if not 0 < len(name) <= MOST_NAME:
         return f"a name has 1 to {MOST_NAME} characters"
     if not name.isprintable():
@@ -44,7 +44,7 @@ def check_name(name: str) -> str:
 
 
 def find_field(key: str) -> Field | None:
-    """By its name in camelCase, kebab-case or snake_case."""
+    """Finds a field by its name in camelCase, kebab-case or snake_case."""
     return _FIELDS.get(_flat(key))
 
 
@@ -123,7 +123,7 @@ def _tools(value: Any) -> tuple[str, ...]:
 
 
 def _servers(value: Any) -> tuple[str | dict[str, Any], ...]:
-    """Names of shared servers, and `{name: configuration}` of the agent's own; one of these for each server."""
+    """Names of shared servers, and `{name: configuration}` for the agent's own, one object per server."""
     if isinstance(value, str):
         return _names(value)
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -140,7 +140,7 @@ def _server_entries(item: Any) -> list[str | dict[str, Any]]:
 
 
 def _remote(value: Any) -> Wishes:
-    """`{labels: {name: value}, fetch: "origin"}`: what one needs on a worker."""
+    """Reads `{labels: {name: value}, fetch: "origin"}`: what the agent needs on a worker."""
     found = _object(value)
     labels, fetch = _object(found.get("labels", {})), found.get("fetch", "")
     if set(found) - {"labels", "fetch"} or not all(isinstance(one, str) for one in (fetch, *labels.values())):

@@ -1,4 +1,4 @@
-"""Reads one agent definition from a Markdown file or a JSON object, or says what is wrong with it."""
+"""Reads one agent definition from a Markdown file or a JSON object, and reports what is wrong with it."""
 
 import os
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from teamwright.library.frontmatter import Document
 
 MOST_BYTES = 1_000_000
-_MOST_WORDS = 1000  # characters of one line about a problem
-_MOST_UNREAD = 20  # fields of one file
+_MOST_WORDS = 1000  # characters of a problem line
+_MOST_UNREAD = 20  # fields per file
 
 
 class DefinitionFolder(Struct, frozen=True):
-    """A directory of definitions. Links in it lead anywhere, or only `within` these directories."""
+    """A directory of definitions. Links in it may lead anywhere, or only into the directories of `within`."""
 
     source: DefinitionSource
     folder: Path
@@ -33,7 +33,7 @@ class DefinitionFolder(Struct, frozen=True):
 
 
 class ReadDefinition(Struct, frozen=True):
-    """What became of one file or object: a definition, or an error; one line for each problem; and fields of no use."""
+    """The result for one file or object: a definition or an error, one line per problem, and unused fields."""
 
     name: str
     source: DefinitionSource
@@ -46,7 +46,7 @@ class ReadDefinition(Struct, frozen=True):
 
 
 class _Form(Struct):
-    """A definition under way. `where` is what lines about it begin with, `lines` the fields' lines in its file."""
+    """A definition being read. `where` starts the lines about it; `lines` maps fields to their lines in the file."""
 
     where: str
     lines: Mapping[str, int]
@@ -60,7 +60,7 @@ class _Form(Struct):
 
 
 def read_file(path: str, place: DefinitionFolder) -> ReadDefinition:
-    """Never raises for what is in the file, nor for what kind of file it is."""
+    """Never raises, whatever the file contains and whatever kind of file it is."""
     stem = _stem(path)
     try:
         text, warnings = _text(path, place)
@@ -81,7 +81,7 @@ def read_file(path: str, place: DefinitionFolder) -> ReadDefinition:
 
 
 def read_object(name: str, value: Any, source: DefinitionSource, where: str, path: str = "") -> ReadDefinition:
-    """One entry of `{name: {description, prompt, ...}}`. Never raises for what it holds."""
+    """Reads one entry of `{name: {description, prompt, ...}}`. Never raises, whatever it contains."""
     form = _Form(f"{where}: {shown(name, 80)}", {}, {}, [], [], [])
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value)
@@ -104,7 +104,7 @@ def _text(path: str, place: DefinitionFolder) -> tuple[str, list[str]]:
         raise SettingsError(f"{path}: a link that leads out of the project")
     try:
         data = read_whole(real, MOST_BYTES, follow=False)
-    except SettingsError as error:  # called by the name that people know
+    except SettingsError as error:  # shows the path that people know
         raise SettingsError(str(error).replace(real, path, 1)) from None
     if data is None:
         raise SettingsError(f"{path}: there is no such file")
@@ -118,7 +118,7 @@ def _text(path: str, place: DefinitionFolder) -> tuple[str, list[str]]:
 
 
 def _fill(form: _Form, fields: Mapping[str, Any]) -> None:
-    """Read every field that is known, and note the others."""
+    """Reads all known fields and notes the others."""
     for key, value in fields.items():
         field = find_field(key)
         if field is not None:
@@ -143,7 +143,7 @@ def _put(form: _Form, field: Field, key: str, value: Any) -> None:
 
 
 def _settle_markdown(form: _Form, document: "Document", stem: str) -> None:
-    """The body is the prompt, and the file's name the agent's where none is given."""
+    """The body becomes the prompt; without a `name` field the file's name becomes the agent's."""
     if form.values.pop("prompt", None):
         form.warnings.append("prompt: ignored; in a Markdown file the text after the frontmatter is the prompt")
     form.values["prompt"] = document.body.strip()

@@ -1,4 +1,4 @@
-"""Locates the directories of agent definitions, lowest source first, and lists their files."""
+"""Finds the directories of agent definitions, lowest source first, and lists their files."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -10,15 +10,15 @@ from teamwright.core.text import shown
 from teamwright.library.agents.definition_file import DefinitionFolder
 
 MANAGED = Path("/etc/teamwright/agents")
-MOST_FILES = 1000  # in one place
+MOST_FILES = 1000  # per place
 MOST_FOLDERS = 500
-MOST_ENTRIES = 10_000  # of one folder: a repository may hold a million files there
-DEEPEST = 8  # folders below a place
+MOST_ENTRIES = 10_000  # per folder: a repository may hold a million files there
+DEEPEST = 8  # levels of folders below a place
 _HOMES = (".claude", ".teamwright")  # the second wins
 
-Signature = tuple[int, ...]  # empty where there is nothing behind a link
+Signature = tuple[int, ...]  # empty for a dangling link
 Sighting = tuple[str, Signature]
-Listing = list[tuple[list[Sighting], list[str]]]  # of each place, with its problems
+Listing = list[tuple[list[Sighting], list[str]]]  # per place: its files and its problems
 
 
 def find_places(
@@ -32,10 +32,9 @@ def find_places(
     plugins: Sequence[tuple[str, Path]] = (),
     managed: Path = MANAGED,
 ) -> tuple[DefinitionFolder, ...]:
-    """All directories that may hold definitions, whether they exist yet or not; the later wins.
+    """All directories that may hold definitions, whether they exist or not; later ones win.
 
-    `state` is TEAMWRIGHT_HOME, `plugins` are namespaces with their directories. Of a project that is not trusted
-    nothing is looked at.
+    `state` is TEAMWRIGHT_HOME, `plugins` are namespaces with their directories. Untrusted projects are skipped.
     """
     found = [DefinitionFolder("plugin", folder, namespace) for namespace, folder in plugins]
     own = (home / ".claude" / "agents", state / "agents")
@@ -49,28 +48,28 @@ def find_places(
             for name in _HOMES
         ]
     found.append(DefinitionFolder("managed", managed))
-    unique: dict[str, DefinitionFolder] = {}  # in the home directory, the project's folder and the user's are one
+    unique: dict[str, DefinitionFolder] = {}  # in the home directory, project and user folder are the same
     for place in found:
         unique.setdefault(os.path.realpath(place.folder), place)
     return tuple(unique.values())
 
 
 def way_down(cwd: Path, project: Path) -> list[Path]:
-    """From the project down to where somebody stands: the later wins."""
+    """The directories from the project down to `cwd`; later ones win."""
     cwd, project = cwd.resolve(), project.resolve()
     between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
     return between[::-1] or [project]
 
 
 def scan(place: DefinitionFolder) -> tuple[list[Sighting], list[str]]:
-    """The definition files of a place in a fixed order, each with what tells whether it changed; and problems."""
+    """The definition files of a place in a fixed order, each with a signature that reveals changes; and problems."""
     problems: list[str] = []
     found: list[Sighting] = []
     try:
         os.stat(place.folder)  # noqa: PTH116  # of most places there is nothing
     except FileNotFoundError:
         return found, problems
-    except OSError:  # which is told below
+    except OSError:  # reported by the walk below
         pass
     for sighting in _walk(str(place.folder), 0, set(), problems):
         if len(found) == MOST_FILES:
@@ -81,7 +80,7 @@ def scan(place: DefinitionFolder) -> tuple[list[Sighting], list[str]]:
 
 
 def _walk(folder: str, depth: int, seen: set[tuple[int, int]], problems: list[str]) -> Iterator[Sighting]:
-    """Folders below count too, each once: links may lead back. A dot file or a README is no definition."""
+    """Walks subfolders too, each once, because links may form cycles. Skips dot files and READMEs."""
     for entry in _listing(folder, seen, problems):
         if entry.name.startswith("."):
             continue

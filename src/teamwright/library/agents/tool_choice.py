@@ -8,11 +8,11 @@ from msgspec import Struct
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.permissions.rules import AGENT, Problem, Rule, names_tool, parse_rule
 
-_FORMER = {"task": AGENT}  # what files written for others call it
+_FORMER = {"task": AGENT}  # old names in files written for other programs
 
 
 class ToolChoice(Struct, frozen=True):
-    """`limits` and `denied_patterns` hold patterns by tool: only such uses, and no such uses."""
+    """`limits` and `denied_patterns` map tools to patterns: only these uses, and none of these uses."""
 
     names: frozenset[str] | None = None  # None: all
     limits: dict[str, tuple[str, ...]] = {}
@@ -21,16 +21,16 @@ class ToolChoice(Struct, frozen=True):
     denied_patterns: dict[str, tuple[str, ...]] = {}
 
     def sees(self, tool: str) -> bool:
-        """May the agent be shown this tool? MCP tools also by their server, or by a pattern of names."""
+        """May the agent see this tool? MCP tools also match by server or name pattern."""
         if any(_covers(name, tool) for name in self.denied):
             return False
         return self.names is None or any(_covers(name, tool) for name in self.names)
 
 
 def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolChoice:
-    """Read both fields. `known` are the tools that there are: a name counts for one that differs in case alone.
+    """Reads both fields. `known` are the existing tools; names match them ignoring case.
 
-    What cannot be read gives nothing where it should allow, and takes the whole tool where it should deny.
+    An unreadable entry allows nothing, or denies the whole tool.
     """
     spelled = {name.lower(): name for name in known}
     entries = ("*",) if definition.tools is None else definition.tools
@@ -53,7 +53,7 @@ def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolCh
 
 
 def _read_refusals(texts: Iterable[str], spelled: Mapping[str, str]) -> tuple[list[Rule], set[str]]:
-    """The rules that can be read, and the tools of those that cannot."""
+    """The readable rules, and the tools of the unreadable ones."""
     rules: list[Rule] = []
     unread: set[str] = set()
     for text in texts:
@@ -73,7 +73,7 @@ def _parse(text: str, spelled: Mapping[str, str]) -> Rule | None:
 
 
 def _sorted(rules: Iterable[Rule]) -> tuple[frozenset[str], dict[str, tuple[str, ...]]]:
-    """Tools that are named as such, and the patterns of the others. A tool that is named both ways is meant whole."""
+    """Tools named as a whole, and the patterns of the others. A tool named both ways counts as whole."""
     whole: set[str] = set()
     patterns: dict[str, dict[str, None]] = {}
     for rule in rules:

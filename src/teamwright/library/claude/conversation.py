@@ -1,4 +1,4 @@
-"""Makes events of ours from another program's transcript: a conversation that every provider takes."""
+"""Converts another program's transcript into our events: a conversation that every provider accepts."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ from teamwright.core.jsontext import as_object
 from teamwright.core.text import neutral
 from teamwright.library.claude.transcript import ClaudeEntry, ClaudeTranscript
 
-MOST_TEXT = 400_000  # characters of one block
+MOST_TEXT = 400_000  # characters per block
 NO_RESULT = "No result of this call was recorded."
 _STOPS: dict[str, Stop] = {"tool_use": "tool_use", "max_tokens": "max_tokens", "refusal": "refusal"}
 _COMMAND = re.compile(
@@ -49,12 +49,12 @@ Timed = tuple[int, Durable]
 
 
 class Imported(Struct):
-    """What became of a transcript. `dropped` counts blocks that were left out, by kind."""
+    """The result of an import. `dropped` counts omitted blocks by kind."""
 
     events: list[Timed] = field(default_factory=list[Timed])
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     messages: int = 0
-    prompt: str = ""  # the first one of the person
+    prompt: str = ""  # the person's first prompt
     cwd: str = ""
 
     def drop(self, kind: str) -> None:
@@ -62,10 +62,10 @@ class Imported(Struct):
 
 
 def make_events(found: ClaudeTranscript) -> Imported:
-    """The conversation that ends with the last thing said; each call has one result, each turn an end."""
+    """The conversation up to the last message, with one result per call and an end for each turn."""
     made = Imported()
     results, replies = _results(found.entries.values()), _replies(found.entries.values())
-    told: set[str] = set()  # replies whose lines are all taken
+    told: set[str] = set()  # replies that are complete
     at = tokens = 0
     for entry in found.chain():
         made.cwd, at = made.cwd or entry.cwd, entry.at or at
@@ -81,13 +81,13 @@ def make_events(found: ClaudeTranscript) -> Imported:
 
 
 def _results(entries: Iterable[ClaudeEntry]) -> dict[str, dict[str, Any]]:
-    """Each call's, by its id. Results of calls that ran together lie on branches beside the conversation."""
+    """Results by call id. Results of parallel calls are on side branches of the conversation."""
     blocks = (block for entry in entries if entry.type == "user" and not entry.is_sidechain for block in entry.content)
     return {str(b.get("tool_use_id")): b for b in blocks if b.get("type") == "tool_result"}
 
 
 def _replies(entries: Iterable[ClaudeEntry]) -> dict[str, list[ClaudeEntry]]:
-    """The lines of each reply: there is one for each of its blocks."""
+    """The lines of each reply: one per block."""
     found: dict[str, list[ClaudeEntry]] = {}
     for entry in entries:
         if entry.talks and entry.message_id:
@@ -95,11 +95,11 @@ def _replies(entries: Iterable[ClaudeEntry]) -> dict[str, list[ClaudeEntry]]:
     return found
 
 
-# --- what was asked
+# --- requests
 
 
 def _say(made: Imported, entry: ClaudeEntry, tokens: int) -> None:
-    """`tokens` were in use when the conversation was last shortened."""
+    """`tokens` were in use at the last compaction."""
     parts = (_content(made, block) for block in entry.content if block.get("type") != "tool_result")
     said = tuple(part for part in parts if part is not None)
     if not said:
@@ -132,7 +132,7 @@ def _end_turn(made: Imported, at: int) -> None:
 
 
 def _turn_end(made: Imported) -> TurnEnded:
-    """A turn that has no last words was interrupted."""
+    """How a turn ended: one without a final text was interrupted."""
     for _, event in reversed(made.events):
         if isinstance(event, Replied) and not event.message.calls:
             return TurnEnded("done", event.message.text)
@@ -155,7 +155,7 @@ def _content(made: Imported, block: dict[str, Any]) -> Content | None:
 def _text(value: Any) -> Text | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    words = value.encode(errors="replace").decode()  # half a surrogate pair fits into no file
+    words = value.encode(errors="replace").decode()  # no file can hold a lone surrogate
     more = len(words) - MOST_TEXT
     half = MOST_TEXT // 2
     cut = words if more <= 0 else f"{words[:half]}\n[... {more:,} characters left out ...]\n{words[-half:]}"
@@ -170,7 +170,7 @@ def _image(value: Any) -> Content:
     return fitted(Image(kind, data))
 
 
-# --- what was answered
+# --- replies
 
 
 def _reply(made: Imported, lines: Sequence[ClaudeEntry], results: dict[str, dict[str, Any]]) -> None:
@@ -188,7 +188,7 @@ def _reply(made: Imported, lines: Sequence[ClaudeEntry], results: dict[str, dict
 
 
 def _without_doubles(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """A call stands once in a conversation, however often its line was written."""
+    """Keeps each call once, however often its line was written."""
     seen: set[str] = set()
     kept: list[Block] = []
     for block in blocks:

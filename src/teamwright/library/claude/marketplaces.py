@@ -1,4 +1,4 @@
-"""Marketplaces of plugins, and those plugins of another program's home that lie on this disk."""
+"""Plugin marketplaces, and the plugins of another program that are on this disk."""
 
 import os
 import re
@@ -16,12 +16,12 @@ from teamwright.library.jsonfile import read_json
 
 MANIFEST = ".claude-plugin/marketplace.json"
 MOST_PLUGINS = 1_000
-_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")  # a name that is safe in a path
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")  # a name that is safe as part of a path
 _INSTALL = "`teamwright plugins install PATH_OR_GIT_ADDRESS` installs it"
 
 
 class Offered(Struct, frozen=True):
-    """A plugin of a marketplace: a directory of its own, or the address of a repository elsewhere."""
+    """A plugin in a marketplace: a local directory, or the address of a repository elsewhere."""
 
     name: str
     folder: Path | None = None
@@ -36,7 +36,7 @@ class Marketplace(Struct, frozen=True):
 
 
 class BroughtPlugin(Struct, frozen=True):
-    """One that another program has installed; `origin` is `name@marketplace`."""
+    """A plugin installed by another program; `origin` is `name@marketplace`."""
 
     name: str
     root: Path
@@ -44,7 +44,7 @@ class BroughtPlugin(Struct, frozen=True):
 
 
 def read_marketplace(root: Path) -> Marketplace | None:
-    """None if the directory is no marketplace. Raises SettingsError where its list cannot be read."""
+    """None if the directory is not a marketplace. Raises SettingsError if its list is unreadable."""
     real = Path(os.path.realpath(root))
     found = read_json(real / MANIFEST)
     if found is None:
@@ -77,16 +77,16 @@ def _address(source: Mapping[str, Any]) -> str:
     return shown(url, 300) if isinstance(url, str) else ""
 
 
-# --- the home of another program
+# --- another program's home directory
 
 
 def find_brought(
     home: Path, wanted: Mapping[str, bool], *, own: Container[str], extra: Mapping[str, Any]
 ) -> tuple[list[BroughtPlugin], list[Unread]]:
-    """What `enabledPlugins` turns on and is on this disk; and what is not.
+    """The plugins that `enabledPlugins` turns on and that are on this disk, and the missing ones.
 
-    `own` are the names that the person's own settings turn on: a project may only use what the person has installed.
-    `extra` is `extraKnownMarketplaces` of the person's settings.
+    `own` are the names turned on by the person's own settings: a project may only use what the person has installed.
+    `extra` is `extraKnownMarketplaces` from the person's settings.
     """
     plugins = home / ".claude/plugins"
     installed = as_object(_read(plugins / "installed_plugins.json").get("plugins"))
@@ -123,7 +123,7 @@ def _how(offered: Offered | None) -> str:
 
 
 def _installed(entry: Any) -> Path | None:
-    """As either version of the list names it."""
+    """The install path from an entry, in either version of the list."""
     entries = cast("list[Any]", entry) if isinstance(entry, list) else [entry]
     paths = (as_object(one).get("installPath") for one in entries)
     return next((Path(path) for path in paths if isinstance(path, str) and _is_folder(path)), None)
@@ -134,7 +134,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _cached(folder: Path) -> Path | None:
-    """The version that was fetched last."""
+    """The most recently fetched version."""
     try:
         versions = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
         return max(versions, key=_changed, default=None)
@@ -170,7 +170,7 @@ def _from_marketplace(name: str, places: Iterator[Path]) -> Offered | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A list of another program; one that cannot be read names nothing."""
+    """Reads one of the other program's lists; an unreadable one counts as empty."""
     try:
         return read_json(path, []) or {}
     except SettingsError:

@@ -1,4 +1,4 @@
-"""Output styles: how the main agent answers, by the name that `outputStyle` gives."""
+"""Output styles: how the main agent answers, selected by `outputStyle`."""
 
 from collections.abc import Iterable
 from itertools import chain, islice
@@ -30,7 +30,7 @@ BUILT_IN = {
 
 
 class OutputStyle(Struct, frozen=True):
-    """`keeps`: the usual instructions for coding stand before it; else it takes their place."""
+    """`keeps`: the style is added to the usual coding instructions instead of replacing them."""
 
     name: str
     text: str
@@ -38,11 +38,11 @@ class OutputStyle(Struct, frozen=True):
 
 
 class StyleFault(SettingsError):
-    """What is wrong with the style that was chosen; the session goes on without."""
+    """What is wrong with the chosen style; the session continues without one."""
 
 
 def find_style(name: str, folders: Iterable[Path]) -> OutputStyle | None:
-    """None: the usual one. `folders` come nearest first. Raises StyleFault."""
+    """None means the usual style. `folders` are ordered nearest first. Raises StyleFault."""
     wanted = name.strip().lower()
     if wanted in ("", DEFAULT):
         return None

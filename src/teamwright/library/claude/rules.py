@@ -1,4 +1,4 @@
-"""Instructions in parts: `.claude/rules/*.md`, each for all files or for those that its `paths` name."""
+"""Instruction rules: `.claude/rules/*.md`, each for all files or for those matched by its `paths`."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,14 @@ from teamwright.core.errors import SettingsError
 from teamwright.core.text import shown
 from teamwright.library.frontmatter import split
 
-MOST_RULES = 200  # files of one folder
+MOST_RULES = 200  # files per folder
 MOST_ENTRIES = 5_000
 MOST_PATHS = 20
 _FIELDS = ("paths", "globs")
 
 
 def rule_files(folder: Path) -> list[Path]:
-    """Every Markdown file below a folder, by name; links to directories are not followed."""
+    """All Markdown files below a folder, by name; links to directories are not followed."""
     found: list[Path] = []
     seen = 0
     for place, folders, names in os.walk(folder):
@@ -28,10 +28,10 @@ def rule_files(folder: Path) -> list[Path]:
 
 
 def read_rule(text: str, file: str) -> tuple[str, tuple[str, ...]]:
-    """Its words, and the patterns of the files that they are about; none: all files."""
+    """The rule's text, and the patterns of the files it applies to; none means all files."""
     try:
         document = split(text, file)
-    except SettingsError:  # then all of it is text
+    except SettingsError:  # then it is all text
         return text, ()
     return document.body, tuple(pattern for key in _FIELDS for pattern in _patterns(document.fields.get(key)))
 

@@ -1,6 +1,6 @@
-"""MCP servers that another program keeps for the person in `~/.claude.json`; the file is only ever read.
+"""MCP servers that another program stores for the person in `~/.claude.json`. We never write that file.
 
-It may be large, for it also holds that program's own memory: only what is needed of it is decoded.
+It may be large because it also holds that program's own state, so only the needed parts are decoded.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,18 +31,19 @@ class _Project(Struct, frozen=True, rename="camel"):
 
 
 class ClaudeServers(Struct, frozen=True):
-    """`user` are for every directory, `local` for this one; `off` are names that the person turned off here."""
+    """`user` servers apply everywhere, `local` ones in this directory; `off` are names that the person turned off
+    here."""
 
     file: str = ""
     user: dict[str, Any] = {}
     local: dict[str, Any] = {}
-    off: frozenset[str] = frozenset()  # of any source
-    off_shared: frozenset[str] = frozenset()  # of the project's `.mcp.json`
+    off: frozenset[str] = frozenset()  # from any source
+    off_shared: frozenset[str] = frozenset()  # from the project's `.mcp.json`
     problem: str = ""
 
 
 def read_claude_servers(home: Path, folders: Iterable[Path], sources: Collection[str]) -> ClaudeServers:
-    """`folders` are those whose own part counts. Never raises for what is in the file."""
+    """`folders` are the directories whose local part applies. Never raises, whatever the file contains."""
     path = home / NAME
     try:
         whole = _read(path)

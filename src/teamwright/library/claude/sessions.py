@@ -1,4 +1,4 @@
-"""Finds the sessions that another program keeps below `~/.claude/projects`, or where CLAUDE_CONFIG_DIR says."""
+"""Finds another program's sessions below `~/.claude/projects`, or below CLAUDE_CONFIG_DIR."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from msgspec import Struct
 from teamwright.core.data.claude_lines import folder_of
 
 MOST_SESSIONS = 20_000
-_HEAD, _TAIL = 256 * 1024, 64 * 1024  # bytes that a listing reads of a file
+_HEAD, _TAIL = 256 * 1024, 64 * 1024  # bytes read per file for a list
 _SESSION = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_LONGEST = 200  # characters of a title
+_LONGEST = 200  # characters in a title
 
 
 class ClaudeSession(Struct, frozen=True):
-    """One in a listing, by the head and the end of its file."""
+    """A session in a list, from the head and tail of its file."""
 
     id: str
     path: Path
@@ -30,7 +30,7 @@ class ClaudeSession(Struct, frozen=True):
 
 
 def find_sessions(projects: Path, folder: Path | None = None) -> list[ClaudeSession]:
-    """All, or those of one directory; the one written last comes first."""
+    """All sessions, or those of one directory; most recently written first."""
     wanted = None if folder is None else {folder_of(str(folder)), folder_of(os.path.realpath(folder))}
     dirs = [entry for entry in _entries(projects) if entry.is_dir(follow_symlinks=False)]
     files = (
@@ -45,7 +45,7 @@ def find_sessions(projects: Path, folder: Path | None = None) -> list[ClaudeSess
 
 
 def find_session(projects: Path, id: str) -> ClaudeSession | None:
-    """One, whatever directory it is of."""
+    """One session, from any directory."""
     for place in _entries(projects):
         path = Path(place.path, f"{id}.jsonl")
         if place.is_dir(follow_symlinks=False) and path.is_file() and not path.is_symlink():
@@ -77,7 +77,7 @@ def _look(path: Path) -> ClaudeSession:
 
 
 def _objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """What is cut, or no object, is passed over."""
+    """The JSON objects among these lines; skips truncated lines and other values."""
     for line in lines:
         try:
             value = msgspec.json.decode(line)

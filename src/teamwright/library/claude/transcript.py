@@ -1,6 +1,6 @@
 """Lines of another program's transcript: one JSON object each, linked into a tree by `parentUuid`.
 
-The files are data: lines have a longest length, files a largest size, links are followed without a second visit.
+The files are untrusted: line and file sizes are limited, and following links visits no line twice.
 """
 
 import os
@@ -18,9 +18,9 @@ from teamwright.core.jsontext import as_list
 MOST_FILE = 256 << 20  # bytes
 MOST_LINE = 32 << 20
 MOST_LINES = 1_000_000
-TITLES = ("custom-title", "summary", "ai-title")  # lines that name a session; the first kind counts most
+TITLES = ("custom-title", "summary", "ai-title")  # line types that name a session, by precedence
 TALK = ("user", "assistant")
-QUIET = frozenset(  # that program's own notes: nothing that was said
+QUIET = frozenset(  # that program's own notes, not part of the conversation
     {
         "system",
         "file-history-snapshot",
@@ -38,7 +38,7 @@ QUIET = frozenset(  # that program's own notes: nothing that was said
 
 
 class ClaudeEntry(Struct, frozen=True, rename="camel"):
-    """What we look at of one line; everything else in it is left alone."""
+    """The fields of a line that we use."""
 
     type: str = ""
     subtype: str = ""
@@ -67,13 +67,13 @@ class ClaudeEntry(Struct, frozen=True, rename="camel"):
 
     @property
     def message_id(self) -> str:
-        """All lines of one reply have the same."""
+        """Shared by all lines of one reply."""
         found = self.message.get("id")
         return found if self.type == "assistant" and isinstance(found, str) else ""
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """Its blocks; plain text is one."""
+        """The blocks; plain text is one block."""
         found: Any = self.message.get("content")
         if isinstance(found, str):
             return [{"type": "text", "text": found}] if found else []
@@ -82,7 +82,7 @@ class ClaudeEntry(Struct, frozen=True, rename="camel"):
 
     @property
     def at(self) -> int:
-        """Milliseconds since 1970; 0 where nobody knows."""
+        """Milliseconds since 1970; 0 if unknown."""
         try:
             moment = datetime.fromisoformat(self.timestamp)
             return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -97,11 +97,11 @@ _FIELDS: list[tuple[str, str, type]] = [
 
 
 class ClaudeTranscript(Struct):
-    """A file as it was read. `unknown` counts the lines that are nothing we know, by what is wrong with them."""
+    """A transcript as read. `unknown` counts unrecognised lines by reason."""
 
     path: Path
-    entries: dict[str, ClaudeEntry] = field(default_factory=dict[str, ClaudeEntry])  # by uuid, in the order of the file
-    titles: dict[str, str] = field(default_factory=dict[str, str])  # kind -> the last one
+    entries: dict[str, ClaudeEntry] = field(default_factory=dict[str, ClaudeEntry])  # by uuid, in file order
+    titles: dict[str, str] = field(default_factory=dict[str, str])  # kind -> the latest title
     unknown: dict[str, int] = field(default_factory=dict[str, int])
     asides: int = 0  # lines of agents that worked beside the conversation
 
@@ -110,7 +110,7 @@ class ClaudeTranscript(Struct):
         return next((self.titles[kind] for kind in TITLES if self.titles.get(kind)), "")
 
     def chain(self) -> list[ClaudeEntry]:
-        """The conversation: from the last line that was said back to the first, through what was shortened."""
+        """The conversation in order, found by following links back from the last message, across compactions."""
         found: list[ClaudeEntry] = []
         seen: set[str] = set()
         last = next((entry for entry in reversed(self.entries.values()) if entry.talks), None)
@@ -123,7 +123,7 @@ class ClaudeTranscript(Struct):
 
 
 def read_transcript(path: Path) -> ClaudeTranscript:
-    """Raises SettingsError for a file that is none at all."""
+    """Raises SettingsError if the file cannot be read at all."""
     found = ClaudeTranscript(path)
     for data in _lines(path):
         try:
@@ -138,7 +138,7 @@ def read_transcript(path: Path) -> ClaudeTranscript:
 
 
 def _entry(fields: dict[str, Any]) -> ClaudeEntry:
-    """What is of the wrong kind is as if it were not there."""
+    """Fields of the wrong type count as missing."""
     pairs = ((name, fields.get(key), kind) for name, key, kind in _FIELDS)
     known: dict[str, Any] = {name: value for name, value, kind in pairs if isinstance(value, kind)}
     return ClaudeEntry(**known)
@@ -150,7 +150,7 @@ def _take(found: ClaudeTranscript, entry: ClaudeEntry) -> None:
     elif entry.is_sidechain:
         found.asides += 1
     else:
-        if entry.uuid:  # whatever it is, others may hang on it
+        if entry.uuid:  # of any type: other lines may link to it
             found.entries[entry.uuid] = entry
         if entry.type not in TALK and entry.type not in QUIET:
             _count(found, entry.type[:40] or "without a type")
@@ -168,7 +168,7 @@ def _pass_over_line(file: BinaryIO) -> None:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """One after the other; what is too long for a line is passed over as an empty object of no type."""
+    """Yields the lines; one that is too long becomes an empty object."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:

@@ -1,4 +1,4 @@
-"""Skills and commands of a session by name, with what is shadowed or broken; re-read on change."""
+"""A session's skills and commands by name, with shadowed and broken ones; re-read on change."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from teamwright.library.skills.text import fill_words
 
 MOST_PROBLEMS = 50
 MOST_PRELOADED = 200_000  # characters of all skills that one definition names
-SETTLED_NS = 50_000_000  # a file that changed so shortly before it was read may have changed after it, unnoticed
+SETTLED_NS = 50_000_000  # a file changed this shortly before it was read may have changed again unnoticed
 _ORDER: tuple[DefinitionSource, ...] = ("built-in", "plugin", "user", "project", "code", "flag", "managed")
 
 
 class Skills(Struct, frozen=True):
-    """`by_name` holds what can be called; `outcomes` also what is shadowed or broken, lowest source first."""
+    """`by_name` holds what can be called; `outcomes` also shadowed and broken skills, lowest source first."""
 
     by_name: dict[str, Skill] = {}
     outcomes: tuple[SkillOutcome, ...] = ()
@@ -43,7 +43,7 @@ class Skills(Struct, frozen=True):
         return [skill for skill in self.by_name.values() if skill.user_invocable]
 
     def find(self, name: str) -> Skill | None:
-        """By its whole name; else by the last part of it, where only one has that. Case does not matter."""
+        """Finds a skill by its full name, else by the last part of the name if that is unique. Ignores case."""
         wanted = name.lower()
         whole = [skill for full, skill in self.by_name.items() if full.lower() == wanted]
         found = whole or [s for full, s in self.by_name.items() if full.lower().endswith(f":{wanted}")]
@@ -51,9 +51,9 @@ class Skills(Struct, frozen=True):
 
 
 class SkillBook:
-    """Skills as they are now. Only the heads of their files are read here, and again where a file changed.
+    """The current skills. Reads only the heads of their files, and again when a file changes.
 
-    `cache` is a directory of ours in which they are kept from one start to the next.
+    `cache` is our directory in which the heads are kept from one start to the next.
     """
 
     def __init__(self, shelves: Sequence[Shelf], cache: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class SkillBook:
         self._current = Skills()
 
     def current(self) -> Skills:
-        """Look at the files again, and read those that changed. Nothing changed: the same object as before."""
+        """Re-reads changed files; returns the same object as before if nothing changed."""
         listing = [scan_shelf(shelf) for shelf in self._shelves]
         if listing == self._listing and not self._unsure:
             return self._current
@@ -77,7 +77,7 @@ class SkillBook:
         return self._current
 
     def _read_changed(self, listing: Listing) -> Mapping[Key, tuple[Signature, SkillOutcome]]:
-        """Bring what was read up to date, the index too. What was known before."""
+        """Updates what was read, and the index. Returns what was known before."""
         before = self._read
         if self._listing is None and self._index is not None:
             before = load_index(self._index, CachedFile[SkillOutcome])
@@ -95,13 +95,13 @@ class SkillBook:
         return outcome
 
     def body(self, skill: Skill) -> str:
-        """Its text as it is now. Raises SettingsError."""
+        """The skill's current text. Raises SettingsError."""
         key = next((key for key, (_, known) in self._read.items() if known.skill is skill), None)
         return read_body(skill, None if key is None else self._shelves[key[0]].place.within)
 
 
 def assemble(outcomes: Iterable[SkillOutcome], problems: Sequence[str] = ()) -> Skills:
-    """Who wins, name by name: the later place. A policy that is broken still keeps others from taking its name."""
+    """Decides which skill wins each name: the later place. A broken policy still blocks others from its name."""
     ranked = sorted(outcomes, key=_rank)
     winners: dict[str, SkillOutcome] = {}
     told = list(problems)
@@ -126,9 +126,9 @@ def _letters(skill: Skill) -> str:
 
 
 def preload(book: SkillBook, names: Sequence[str], who: str) -> tuple[str, tuple[str, ...]]:
-    """The skills that a definition called `who` names, as text for its agent from the start; and what is missing.
+    """The text of the skills that a definition named `who` preloads, and the missing ones.
 
-    They are instructions only: nothing in them is run or included, and their placeholders are empty.
+    They are only instructions: nothing in them is run or included, and their placeholders stay empty.
     """
     skills, parts, problems, room = book.current(), list[str](), list[str](), MOST_PRELOADED
     for name in dict.fromkeys(names):

@@ -19,22 +19,22 @@ from teamwright.library.frontmatter import Document, split
 from teamwright.osfiles.reading import read_plain
 
 MOST_BYTES = 1_000_000
-HEAD = 8_192  # bytes in which the frontmatter of an ordinary skill ends
-_MOST_WORDS = 1_000  # characters of one line about a problem
-_MOST_UNREAD = 20  # fields of one file
-_MOST_GUESSED = 200  # of a description taken from the body
-_SILENT = frozenset({"license", "metadata", "compatibility", "version", "author", "tags"})  # told to people, not to us
+HEAD = 8_192  # bytes; the frontmatter of an ordinary skill fits
+_MOST_WORDS = 1_000  # characters of a problem line
+_MOST_UNREAD = 20  # fields per file
+_MOST_GUESSED = 200  # characters of a description taken from the body
+_SILENT = frozenset({"license", "metadata", "compatibility", "version", "author", "tags"})  # for people, not for us
 
 Kind = Literal["skill", "command"]
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """What can be called by name. `name` is the whole of it: `plugin:name`, or `folder:name` of a command."""
+    """Something callable by name. `name` is the full one: `plugin:name`, or `folder:name` for a command."""
 
     name: str
     namespace: str = ""
     description: str = ""
-    allowed_tools: tuple[str, ...] = ()  # rules that hold while it is at work
+    allowed_tools: tuple[str, ...] = ()  # rules that apply while it runs
     model: str | None = None
     effort: Effort | int | None = None
     context: Literal["fork"] | None = None
@@ -45,11 +45,11 @@ class Skill(Struct, frozen=True, kw_only=True):
     kind: Kind = "skill"
     source: DefinitionSource = "project"
     path: str = ""
-    root: str = ""  # of the plugin that brought it
+    root: str = ""  # directory of the plugin that provides it
 
     @property
     def folder(self) -> str:
-        """Where the files of a skill lie; a command has none of its own."""
+        """The directory with a skill's files; a command has none."""
         return os.path.dirname(self.path) if self.kind == "skill" else ""  # noqa: PTH120
 
 
@@ -58,11 +58,11 @@ class Shelf(Struct, frozen=True):
 
     kind: Kind
     place: DefinitionFolder
-    root: str = ""  # of a plugin
+    root: str = ""  # directory of the plugin, if any
 
 
 class SkillOutcome(Struct, frozen=True):
-    """What became of one file: a skill, or an error; one line for each problem; and fields of no use."""
+    """The result for one file: a skill or an error, one line per problem, and unused fields."""
 
     name: str
     source: DefinitionSource
@@ -77,11 +77,11 @@ class _SkillForm(Struct):
     values: dict[str, Any]
     warnings: list[str]
     errors: list[str]
-    unread: list[str]  # fields
+    unread: list[str]  # names of fields
 
 
 def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
-    """Never raises for what is in the file, nor for what kind of file it is."""
+    """Never raises, whatever the file contains and whatever kind of file it is."""
     stem = _stem(path, shelf)
     try:
         document = split(_head(path, shelf.place), path)
@@ -95,7 +95,7 @@ def read_skill(path: str, shelf: Shelf) -> SkillOutcome:
 
 
 def read_body(skill: Skill, within: tuple[Path, ...] | None = None) -> str:
-    """The text after the frontmatter, as it is now. Raises SettingsError."""
+    """The current text after the frontmatter. Raises SettingsError."""
     data = _bytes(skill.path, within, MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise SettingsError(f"{skill.path}: larger than {MOST_BYTES:,} bytes")
@@ -103,7 +103,7 @@ def read_body(skill: Skill, within: tuple[Path, ...] | None = None) -> str:
 
 
 def check_name(name: str) -> str:
-    """What is wrong with the name of a skill; empty if nothing is."""
+    """What is wrong with a skill's name; empty if nothing."""
     if not 0 < len(name) <= MOST_NAME:
         return f"a name has 1 to {MOST_NAME} characters"
     if not name.isprintable() or any(c.isspace() for c in name):
@@ -114,7 +114,7 @@ def check_name(name: str) -> str:
 
 
 def _stem(path: str, shelf: Shelf) -> str:
-    """The name that the place of a file gives it."""
+    """The name implied by the file's location."""
     if shelf.kind == "skill":
         return os.path.basename(os.path.dirname(path))  # noqa: PTH119, PTH120  # called for every file of a scan
     below = os.path.relpath(path, shelf.place.folder).removesuffix(".md")
@@ -139,7 +139,7 @@ def _bytes(path: str, within: tuple[Path, ...] | None, most: int) -> bytes:
             raise SettingsError(f"{path}: a link that leads out of the directory that may bring skills")
     try:
         data = read_plain(real, most, follow=within is None)
-    except SettingsError as error:  # called by the name that people know
+    except SettingsError as error:  # shows the path that people know
         raise SettingsError(str(error).replace(real, path, 1)) from None
     if data is None:
         raise SettingsError(f"{path}: there is no such file")
@@ -152,7 +152,7 @@ def _bytes(path: str, within: tuple[Path, ...] | None, most: int) -> bytes:
 
 
 def _as(name: str) -> Callable[[Any], Any]:
-    """How the field of an agent definition with that meaning is read."""
+    """The reader of the agent definition's field with the same meaning."""
     field = find_field(name)
     assert field is not None
     return field.read
@@ -171,7 +171,7 @@ def _hint(value: Any) -> str:
 
 
 _yes_no = _as("background")
-# `guards`: it limits what the skill may do, so a skill in which it cannot be read is not used at all.
+# (key, reader, guards). `guards`: it limits the skill, so a skill in which it is unreadable is not used at all.
 _FIELDS: dict[str, tuple[str, Callable[[Any], Any], bool]] = {
     "name": ("name", text, False),
     "description": ("description", text, False),
@@ -212,7 +212,7 @@ def _put(form: _SkillForm, field: tuple[str, Callable[[Any], Any], bool], value:
 
 
 def _rules(value: Any, where: str, warnings: list[str]) -> tuple[str, ...]:
-    """Rules that can be used; one that cannot allows nothing, and takes no other with it."""
+    """The usable rules; an unusable one allows nothing and does not affect the others."""
     items = cast("list[Any]", value) if isinstance(value, list) else [] if value is None else [value]
     found: dict[str, None] = {}
     for item in items:
@@ -228,7 +228,7 @@ def _rules(value: Any, where: str, warnings: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-# --- the whole
+# --- putting it together
 
 
 def _outcome(form: _SkillForm, document: Document, shelf: Shelf, path: str, stem: str) -> SkillOutcome:

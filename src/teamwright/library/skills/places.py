@@ -1,4 +1,4 @@
-"""Locates the directories of skills and commands, lowest source first, and lists their files."""
+"""Finds the directories of skills and commands, lowest source first, and lists their files."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from teamwright.library.skills.file import Kind, Shelf
 
 MANAGED = Path("/etc/teamwright")
 _HOMES = (".claude", ".teamwright")  # the second wins
-_KINDS: tuple[tuple[Kind, str], ...] = (("command", "commands"), ("skill", "skills"))  # of one folder the skill wins
+_KINDS: tuple[tuple[Kind, str], ...] = (("command", "commands"), ("skill", "skills"))  # in one folder, skills win
 
 
 def find_shelves(
@@ -39,7 +39,7 @@ def find_shelves(
     if "project" in sources and trusted:
         found += _of_project(cwd, project, own)
     found += _pair("managed", managed)
-    unique: dict[str, Shelf] = {}  # in the home directory, the project's folder and the user's are one
+    unique: dict[str, Shelf] = {}  # in the home directory, project and user folder are the same
     for shelf in found:
         unique.setdefault(os.path.realpath(shelf.place.folder), shelf)
     return tuple(unique.values())
@@ -66,17 +66,17 @@ def _of_plugin(plugin: Plugin) -> list[Shelf]:
 
 
 def readable_folders(shelves: Sequence[Shelf]) -> tuple[Path, ...]:
-    """Where the files of skills lie outside of the project: an agent that follows a skill may read them."""
+    """Directories of skill files outside the project: an agent that follows a skill may read them."""
     return tuple(s.place.folder for s in shelves if s.kind == "skill" and s.place.source != "project")
 
 
 def scan_shelf(shelf: Shelf) -> tuple[list[Sighting], list[str]]:
-    """The files of a shelf in a fixed order, each with what tells whether it changed; and problems."""
+    """The files of a shelf in a fixed order, each with a signature that reveals changes; and problems."""
     return scan(shelf.place) if shelf.kind == "command" else _scan_skills(str(shelf.place.folder))
 
 
 def _scan_skills(folder: str) -> tuple[list[Sighting], list[str]]:
-    """`NAME/SKILL.md`, one level down."""
+    """Lists `NAME/SKILL.md`, one level down."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in islice(entries, MOST_ENTRIES) if not entry.name.startswith("."))

@@ -1,7 +1,7 @@
-"""Parses a skill's text: the places of its arguments and the commands and files it includes.
+"""Parses a skill's text: placeholders for arguments, and commands and files to include.
 
-Includes are looked for in the text as its author wrote it, before any argument is put in, and never in what is
-included. So nothing in an argument, a file or an output can be executed or included.
+Includes are only recognised in the author's text, before arguments are filled in, and never in included text. So
+nothing in an argument, a file or an output can be executed or included.
 """
 
 import re
@@ -14,7 +14,7 @@ from teamwright.library.includes import closes_fence, imports, opened_fence
 
 MOST_SHELL = 20
 MOST_FILES = 20
-NUMBERED = 10  # arguments that have a variable of their own in commands
+NUMBERED = 10  # arguments that get their own variable in commands
 
 _PLACE = re.compile(r"(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(ARGUMENTS)\b(?!\[\d)|(\d{1,2})(?!\w|\.\d))")
 _VARIABLE = re.compile(r"\$\{(CLAUDE_[A-Z_]{1,40}|TEAMWRIGHT_[A-Z_]{1,40})\}")
@@ -22,19 +22,19 @@ _SHELL = re.compile(r"(?:(?<=\s)|^)!`([^`\n]+)`", re.MULTILINE)
 
 
 class Shell(Struct, frozen=True):
-    """A command whose output takes this place; arguments reach it as variables only."""
+    """A command whose output replaces it; arguments reach it only as variables."""
 
     command: str
 
 
 class File(Struct, frozen=True):
-    """A file that the text mentions: readings of its path, the likelier first. It stays in the text as well."""
+    """A file that the text mentions: candidate paths, the likelier first. The mention stays in the text."""
 
     choices: tuple[str, ...]
 
 
 class RenderedSkill(Struct, frozen=True):
-    """Words and commands in order, then the files; `variables` are for the commands."""
+    """Texts and commands in order, then the files; `variables` are for the commands."""
 
     parts: tuple[str | Shell, ...]
     files: tuple[File, ...]
@@ -73,12 +73,12 @@ def _variables(args: str, words: Sequence[str]) -> dict[str, str]:
 
 
 def fill_words(body: str, args: str) -> str:
-    """Only the arguments are put in; commands stay as they are written."""
+    """Fills in only the arguments; commands stay as written."""
     return _fill(body, args, split_words(args), {})
 
 
 def split_words(args: str) -> list[str]:
-    """Words; one in quotes may have spaces in it. A quote that nothing closes is a letter like any other."""
+    """Splits into words; quoted words may contain spaces. An unclosed quote is an ordinary character."""
     import shlex  # noqa: PLC0415  # needed only where a skill is called
 
     reader = shlex.shlex(args, posix=True, punctuation_chars=False)
@@ -90,7 +90,7 @@ def split_words(args: str) -> list[str]:
 
 
 def pieces(body: str) -> Iterator[str | Shell]:
-    """Text and commands in turn. Fenced code is text, unless its fence says `!`."""
+    """Text and commands in order. Fenced code is text, unless the fence is marked `!`."""
     for text, fence in _fenced(body):
         if fence == "!" and text.strip():
             yield Shell(text.strip("\n"))
@@ -109,7 +109,8 @@ def pieces(body: str) -> Iterator[str | Shell]:
 
 
 def _fenced(body: str) -> Iterator[tuple[str, str | None]]:
-    """Runs of lines: with None outside of fences, else with what the fence says; only a `!` fence loses its marks."""
+    """Runs of lines, each with None outside fences or with the fence's info string; a `!` fence loses its fence
+    lines."""
     lines: list[str] = []
     fence: str = ""
     said: str | None = None
@@ -130,7 +131,7 @@ def _fenced(body: str) -> Iterator[tuple[str, str | None]]:
             lines.append(line)
     if not fence:
         said = None
-    elif said == "!":  # a fence that never closes is no command: nobody can tell where it was meant to end
+    elif said == "!":  # an unclosed fence is not run, because its intended end is unknown
         said = "unclosed"
     yield "".join(lines), said
 
@@ -140,7 +141,8 @@ def _has_place(text: str) -> bool:
 
 
 def _fill(text: str, args: str, words: Sequence[str], names: Mapping[str, str]) -> str:
-    """One pass each: what an argument holds is not looked at again. A backslash before `$` keeps it as it is."""
+    """Fills in each kind of placeholder in one pass, so values are never expanded again. A backslash keeps `$` as it
+    is."""
 
     def value(found: re.Match[str]) -> str:
         if found[1]:
@@ -153,15 +155,15 @@ def _fill(text: str, args: str, words: Sequence[str], names: Mapping[str, str]) 
     def name(found: re.Match[str]) -> str:
         return names.get(found[1], found[0])
 
-    # Names first: they are ours, and an argument that looks like one must stay what it is.
+    # Our names first: an argument that looks like one must stay as it is.
     named = _VARIABLE.sub(name, text)
     return _PLACE.sub(value, named)
 
 
 def shell_places(command: str) -> str:
-    """Arguments in a command become variables of the shell, so that they are data in it whatever they hold.
+    """Replaces arguments in a command by shell variables, so that their content is always data.
 
-    In single quotes only `$ARGUMENTS` counts: `'{print $1}'` belongs to another program.
+    Inside single quotes only `$ARGUMENTS` counts: `'{print $1}'` belongs to another program.
     """
     out: list[str] = []
     quote, at = "", 0
@@ -195,4 +197,4 @@ def _variable(found: re.Match[str], quote: str) -> str:
         return f"${{{name}}}"
     if quote:
         return f"'\"${{{name}}}\"'"
-    return f'${{{name}:+"${{{name}}}"}}'  # one word, or none: several could be options of the program
+    return f'${{{name}:+"${{{name}}}"}}'  # one word or none: several could be read as options

@@ -40,7 +40,7 @@ _TITLES = {
 
 
 def contents(project: Path, files: Mapping[str, object], git: Iterable[str] = ()) -> tuple[Part, ...]:
-    """`files` are those that `agreed.look` found; `git` is what the repository's own configuration would run."""
+    """`files` are those found by `snapshot.look`; `git` is what the repository's own configuration would run."""
     told: dict[str, list[str]] = {kind: [] for kind in _TITLES}
     told["git"] += git
     for name in files:
@@ -102,7 +102,7 @@ def _tell_permissions(value: Any, told: dict[str, list[str]]) -> None:
 
 
 def _hooks(value: Any, who: str = "") -> Iterator[str]:
-    """Whatever somebody wrote there: what cannot be read as a hook is shown as it is."""
+    """Shows whatever is configured; what is unreadable as a hook is shown verbatim."""
     for event, entries in as_object(value).items():
         told = 0
         for row in map(as_object, as_list(entries)):
@@ -116,7 +116,7 @@ def _hooks(value: Any, who: str = "") -> Iterator[str]:
 
 
 def _asked(hook: dict[str, Any]) -> str:
-    """Of a hook by which a model judges."""
+    """A hook that asks a model."""
     prompt = hook.get("prompt")
     return f"a model is asked: {prompt}" if isinstance(prompt, str) and prompt else ""
 
@@ -156,7 +156,7 @@ _LINES: Mapping[str, tuple[str, Callable[[Any], Iterator[str]]]] = {
 
 
 def _kind(name: str) -> str:
-    """`agents`, `commands` or `skills`, by the folder below `.claude` that the file stands in."""
+    """`agents`, `commands` or `skills`, from the folder below `.claude` that contains the file."""
     parts = name.split("/")
     places = (n for n, part in enumerate(parts[:-1]) if part in (".claude", ".teamwright"))
     return next((parts[n + 1] for n in places if parts[n + 1] in ("agents", "commands", "skills")), "")
@@ -193,13 +193,13 @@ def _inline(value: Any, who: str) -> Iterator[str]:
 
 
 def commands_of_definition(text: str) -> tuple[str, ...]:
-    """What the hooks and servers of an agent's own file start."""
+    """The commands started by the hooks and servers in an agent's file."""
     document = _split(text)
     return tuple(started([*_fields(document, "hooks"), *_fields(document, "mcpservers")]))
 
 
 def _fields(document: Document, name: str) -> list[Any]:
-    """By its name in any spelling; all of them, where it is given twice."""
+    """Fields by name in any spelling; all of them if it occurs twice."""
     return [v for key, v in document.fields.items() if key.replace("-", "").replace("_", "").lower() == name]
 
 
@@ -213,7 +213,7 @@ def _read(path: Path) -> Document:
 def _split(text: str) -> Document:
     try:
         return split(text, os.devnull)
-    except SettingsError:  # it is not used either, but for its body
+    except SettingsError:  # such a file is not loaded either, except for its body
         return Document({}, text)
 
 

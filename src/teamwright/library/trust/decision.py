@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 MOST_NAMES = 100
 _HOMES = (".claude", ".teamwright")
 RECORDS = "trust.json"  # below our home
-PLACES = (*_HOMES, ".mcp.json")  # outside of which a directory brings nothing
+PLACES = (*_HOMES, ".mcp.json")  # a directory brings nothing outside these
 
 
 class Part(Struct, frozen=True):
-    """One kind of what a directory would decide or start. `hidden` counts what could not be shown whole."""
+    """One kind of thing that a directory would set or start. `hidden` counts what could not be shown in full."""
 
     title: str
     lines: tuple[str, ...]
@@ -34,7 +34,7 @@ class Part(Struct, frozen=True):
 
 
 class TrustContents(Struct, frozen=True):
-    """What a project directory holds beyond words, by name."""
+    """What a project directory contains besides text, by name."""
 
     project: Path
     settings: tuple[str, ...] = ()
@@ -44,43 +44,43 @@ class TrustContents(Struct, frozen=True):
     hooks: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()  # language servers
-    parts: tuple[Part, ...] = ()  # all of it, line by line: what the person is asked about
-    changes: "tuple[TrustChange, ...]" = ()  # since it was trusted
+    parts: tuple[Part, ...] = ()  # everything line by line, for the question to the person
+    changes: "tuple[TrustChange, ...]" = ()  # since the directory was trusted
 
 
 def is_trusted(path: Path, *, state: Path, listed: Iterable[Path] = (), flag: bool = False) -> bool:
-    """Exactly this directory, by its real path: neither its parents' nor its children's trust counts.
+    """Is exactly this directory, by its real path, trusted? Trust in parents or children does not count.
 
-    `listed` are the user's `trustedDirectories`; `flag` is `--trust`, for its own run alone.
+    `listed` are the user's `trustedDirectories`; `flag` is `--trust`, for this run only.
     """
     return is_granted(path, listed=listed, flag=flag) or is_remembered(path, state=state)
 
 
 def is_remembered(path: Path, *, state: Path) -> bool:
-    """Has the person said yes to it, some day?"""
+    """Has the person ever agreed to it?"""
     try:
         return os.path.realpath(path) in _records(state)
-    except SettingsError:  # unreadable records trust nothing; `trust` says what is wrong with them
+    except SettingsError:  # unreadable records mean no trust; `trust` reports what is wrong
         return False
 
 
 def is_granted(path: Path, *, listed: Iterable[Path] = (), flag: bool = False) -> bool:
-    """Without a question: such a word holds for whatever the directory holds.
+    """Is it trusted without a question, whatever it contains?
 
-    An entry of the list means the directory that it names, not whatever a link there leads to by now.
+    A list entry means the directory at that path, not whatever a symlink there leads to by now.
     """
     real = os.path.realpath(path)
     return flag or any(_without_links(entry) == real for entry in listed)
 
 
 def only_linked(path: Path, listed: Iterable[Path]) -> Path | None:
-    """The entry of the list that would mean this directory, if it were not for a link in it."""
+    """The list entry that would mean this directory if it contained no symlink."""
     real = os.path.realpath(path)
     return next((e for e in listed if os.path.realpath(e) == real and _without_links(e) != real), None)
 
 
 def _without_links(path: Path) -> str:
-    """Its real path; empty where a link stands in it. Links in the root directory (`/tmp`) are the system's."""
+    """The real path; empty if the path contains a symlink. Links in the root directory (`/tmp`) are the system's."""
     plain = os.path.abspath(path)  # noqa: PTH100  # without following anything
     first, _, rest = plain[1:].partition("/")
     top = os.path.realpath(f"/{first}")
@@ -89,26 +89,26 @@ def _without_links(path: Path) -> str:
 
 
 def trust(path: Path, *, state: Path) -> None:
-    """Remember that the person trusts this directory. What it holds is remembered by `agreed.agree`."""
+    """Records that the person trusts this directory. Its contents are recorded by `snapshot.agree`."""
     with _changing(state) as records:
         records["directories"].setdefault(os.path.realpath(path), {"at": _now()})
         records["declined"].pop(os.path.realpath(path), None)
 
 
 def untrust(path: Path, *, state: Path) -> bool:
-    """Forget it; False if there was nothing to forget."""
+    """Forgets it; False if there was nothing to forget."""
     with _changing(state) as records:
         return records["directories"].pop(os.path.realpath(path), None) is not None
 
 
 def decline(found: "TrustContents", *, state: Path) -> None:
-    """Remember that the person was asked, and said no to what the directory holds now."""
+    """Records that the person was asked and said no to the current contents."""
     with _changing(state) as records:
         records["declined"][os.path.realpath(found.project)] = {"at": _now(), "found": _digest(found)}
 
 
 def is_declined(found: "TrustContents", *, state: Path) -> bool:
-    """Was the person asked about just this? Something new in the directory is asked about again."""
+    """Was the person already asked about exactly this? New contents are asked about again."""
     try:
         said = _records(state, "declined").get(os.path.realpath(found.project))
     except SettingsError:
@@ -133,7 +133,7 @@ def _records(state: Path, name: str = "directories") -> dict[str, Any]:
 
 @contextmanager
 def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
-    """The records to be changed, written as a whole if they were."""
+    """The records for changing; written as a whole if they changed."""
     from teamwright.osfiles.json_store import alone_with, replace  # noqa: PLC0415
 
     file = state / RECORDS
@@ -146,7 +146,8 @@ def _changing(state: Path) -> Generator[dict[str, dict[str, Any]]]:
 
 
 def own_places(project: Path, *, user: Path, state: Path) -> tuple[str, ...]:
-    """In the home directory: what is obeyed everywhere, because it is the person's own. Folders end with a slash."""
+    """In the home directory: places that apply everywhere because they are the person's own. Folders end with a
+    slash."""
     if os.path.realpath(project) != os.path.realpath(user):
         return ()
     homes = [home for home in _HOMES if home == ".claude" or os.path.realpath(user / home) == os.path.realpath(state)]
@@ -158,7 +159,7 @@ def is_own(file: str, own: Iterable[str]) -> bool:
 
 
 def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
-    """Names only: directories are listed and JSON is read; no definition is opened. `own` are the person's files."""
+    """Collects names only: lists directories and reads JSON, but opens no definition. `own` are the person's files."""
     theirs = frozenset(own)
     settings = tuple(
         f"{home}/{name}"
@@ -180,7 +181,7 @@ def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
 
 
 def _stems(project: Path, kind: str, own: Collection[str]) -> tuple[str, ...]:
-    """Definitions by file name; a folder of them by its own."""
+    """Definitions by file name; folders of definitions by their own name."""
     files = [f for home in _HOMES if f"{home}/{kind}/" not in own for f in _listing(project / home / kind)]
     names = ((f.stem if f.suffix == ".md" else f"{f.name}/") for f in files if f.suffix == ".md" or f.is_dir())
     return tuple(dict.fromkeys(names))
@@ -209,7 +210,7 @@ def _part(path: Path, name: str) -> dict[str, Any]:
 
 
 def untrusted_line(found: TrustContents) -> str | None:
-    """One line for a person: what was left aside, and how to trust the directory. None if there was nothing."""
+    """One line for a person: what was skipped, and how to trust the directory. None if nothing was."""
     if found.changes:
         return (
             f"{shown(str(found.project))} has changed since you trusted it ({_few(_files(found))}), so its settings, "

@@ -1,7 +1,7 @@
-"""Finds the files of a project that a command line names; a hook starts more than the line that starts it.
+"""Finds project files that a command line names, because a hook starts more than its own line.
 
-Nobody can tell from a line alone what a program will open, so every word that is the name of a file counts, from the
-project and from every directory that the line names, too. What those files import or open in turn is not followed.
+A line alone does not tell what a program will open. So every word that names a file counts, relative to the project and
+to every directory that the line names. What those files import or open is not followed.
 """
 
 import os
@@ -15,18 +15,18 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError
 from teamwright.osfiles.reading import read_plain
 
-MOST_LOOKS = 20_000  # names that are looked for on disk
+MOST_LOOKS = 20_000  # names looked up on disk
 MOST_FILES = 500
-MOST_FOLDERS = 20  # that lines name, to look there too
-MOST_MATCHES = 100  # of one wildcard
-_DEEPEST = 3  # quotations within quotations
+MOST_FOLDERS = 20  # directories named in lines, where names are looked up too
+MOST_MATCHES = 100  # per wildcard
+_DEEPEST = 3  # levels of nested quotes
 _LONGEST_NAME = 4_096
-_MOST_TEXT = 100_000  # characters of one line: a longer one is no command
+_MOST_TEXT = 100_000  # characters per line: a longer one is not a command
 _PARTS = re.compile(r"[\s'\"`;|&<>()=,@{}\[\]$!:#%^~\\]+")
 _MODULE = re.compile(r"-m\s*([A-Za-z_][\w.]*)")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-# What a line only writes is not what it runs: a log would be different at every start.
+# Files that a line only writes are not run by it; a log, for instance, would differ at every start.
 _WRITTEN = re.compile(
     r"""(?:>>?\|?|\btee\b(?:\s+-\w+)*|--[\w-]*(?:log|pid|cache|output)[\w-]*)[\s=]*("[^"]*"|'[^']*'|[^\s;|&<>()'"]+)"""
 )
@@ -53,18 +53,18 @@ _IMPLIED = {
 
 
 class NamedFiles(Struct, frozen=True):
-    """Paths below the project; `whole` is False where there were more than are looked at."""
+    """Paths below the project; `whole` is False if there were too many to look at."""
 
     files: tuple[str, ...] = ()
     whole: bool = True
 
 
 class _TooMany(Exception):
-    """There is an end to looking; it never leaves this file."""
+    """The search limit was reached; never leaves this file."""
 
 
 def named_files(lines: Iterable[str], project: Path, folders: Sequence[Path] = ()) -> NamedFiles:
-    """Files that the lines name from the project, from `folders`, or from directories that they name."""
+    """Files named in the lines, relative to the project, to `folders`, or to directories that they name."""
     search = _ScriptSearch(os.path.realpath(project), [str(folder) for folder in folders])
     try:
         for line in lines:
@@ -85,7 +85,7 @@ class _ScriptSearch:
         line = _WRITTEN.sub(" ", line)
         words = list(dict.fromkeys(_words(line)))
         bases = list(self._given)
-        for word in words:  # `cd tools && ./x.sh`, `make -C tools`, `PATH=tools:$PATH`
+        for word in words:  # directories: `cd tools && ./x.sh`, `make -C tools`, `PATH=tools:$PATH`
             for found in self._below(word, bases[: len(self._given)]):
                 if _is_folder(found) and found not in bases and len(bases) < MOST_FOLDERS:
                     bases.append(found)
@@ -116,7 +116,7 @@ class _ScriptSearch:
                 self._keep(os.path.normpath(f"{base}/{match}"))
 
     def _keep_named(self, word: str, bases: Sequence[str]) -> None:
-        """From every base; what is unknown at the beginning of a path (`$ROOT/x`) is left out bit by bit."""
+        """Looks it up from every base; unknown leading components of a path (`$ROOT/x`) are dropped one by one."""
         for path in self._below(word, bases):
             self._keep(path)
 
@@ -147,18 +147,19 @@ def _is_folder(path: str) -> bool:
 
 
 def _is_database(path: str) -> bool:
-    """What a server keeps its data in is different at every start, too."""
+    """Is it a database? A server's data also differs at every start."""
     try:
         return (read_plain(path, len(_DATABASE)) or b"") == _DATABASE
     except SettingsError:
         return False
 
 
-_SEVERAL = re.compile(r"[\s'\"]")  # in a word that a shell would read as several
+_SEVERAL = re.compile(r"[\s'\"]")  # in a word that a shell would split again
 
 
 def _words(line: str, depth: int = 0) -> Iterator[str]:
-    """As a shell would read it, as far as that goes, and by every mark that could part two names."""
+    """The words as a shell would split them, approximately, and split at every character that could separate two
+    names."""
     if not depth and len(line) < _LONGEST_NAME:
         yield line
     for text in _unfolded(line):
@@ -179,7 +180,7 @@ def _shell_words(text: str) -> list[str]:
 
 
 def _unfolded(line: str) -> list[str]:
-    """`{a,b}.sh` as the two names that it is; once, which is enough for what people write."""
+    """Expands `{a,b}.sh` into its names; only once, which suffices in practice."""
     found = _BRACES.search(line)
     if found is None:
         return [line]

@@ -10,7 +10,7 @@ import msgspec
 from teamwright.core.jsontext import as_list
 from teamwright.core.policies.redaction import redacted
 
-# What only changes how something looks. All else counts, also names that only other programs know.
+# Settings that only affect appearance. Everything else counts, even names that only other programs know.
 HARMLESS = frozenset(
     {
         "$schema",
@@ -34,7 +34,7 @@ _DEEPEST = 20
 
 
 def settings_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
-    """As it is shown, as it is hashed, and what it starts: another theme, or other spaces, are no change."""
+    """(text to show, bytes to hash, what it starts). A new theme or other whitespace is no change."""
     try:
         found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -50,7 +50,7 @@ def settings_text(data: bytes) -> tuple[str, bytes, tuple[str, ...]]:
 
 
 def _without_keys(value: Any, name: str = "") -> Any:
-    """Values that may be keys become marks: the same mark as long as the value is the same."""
+    """Masks values that may be keys; equal values get equal masks."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         if name in ("env", "headers"):
@@ -62,7 +62,7 @@ def _without_keys(value: Any, name: str = "") -> Any:
 
 
 def shown_value(name: str, value: Any, *, secret: bool = False) -> str:
-    """Of a variable: what a program is told by it must be seen, unless it is a key."""
+    """A variable's value: people must see what programs are told, unless it is a key."""
     text = str(value)
     if secret or _SECRET.search(name) or redacted(text) != text:
         return f"(hidden, {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]})"
@@ -70,7 +70,7 @@ def shown_value(name: str, value: Any, *, secret: bool = False) -> str:
 
 
 def started(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
-    """Every text in it that is, or could be, a command line; variables, too: they tell programs what to load."""
+    """Every text in it that is or could be a command line, and variables, which can tell programs what to load."""
     if depth > _DEEPEST:
         return
     if isinstance(value, dict):
@@ -85,14 +85,14 @@ def started(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
 def _started_by(fields: dict[str, Any], name: str, depth: int) -> Iterator[str]:
     if line := command_line(fields):
         yield line
-        yield from map(str, as_list(fields.get("args")))  # one may have blanks in it
+        yield from map(str, as_list(fields.get("args")))  # an argument may contain blanks
     for key, one in fields.items():
         if key not in ("command", "args"):
             yield from started(one, "env" if "env" in (name, key) else key, depth + 1)
 
 
 def command_line(fields: dict[str, Any]) -> str:
-    """What a hook or a server starts or talks to; nothing where it says neither."""
+    """What a hook or server starts or connects to; empty if it says neither."""
     first = fields.get("command") or fields.get("url")
     words = as_list(first) or [first]
     return " ".join(map(str, [*words, *as_list(fields.get("args"))])) if first else ""

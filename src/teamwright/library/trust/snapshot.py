@@ -1,4 +1,4 @@
-"""Snapshot of a directory from when the person trusted it, and what is new or different since."""
+"""Snapshot of a directory when the person trusted it, and what is new or different since."""
 
 import hashlib
 import os
@@ -18,21 +18,21 @@ from teamwright.library.trust.decision import is_own
 from teamwright.osfiles.private import replace_file
 from teamwright.osfiles.reading import read_plain
 
-MOST_TEXT = 64_000  # characters of one file that are kept to compare with
+MOST_TEXT = 64_000  # characters kept per file for comparison
 _HOMES = (".claude", ".teamwright")
 SETTINGS = tuple(f"{home}/{name}" for home in _HOMES for name in ("settings.json", "settings.local.json"))
 GIT = ".git/config"
-MOST_SCRIPT = 64 << 20  # bytes that are hashed; of a larger file size and times are remembered
+MOST_SCRIPT = 64 << 20  # bytes that are hashed; for larger files only size and times are recorded
 _TOO_MANY = "(files that its commands name)"
 
-Read = Callable[[bytes], tuple[str, bytes, tuple[str, ...]]]  # as it is shown, as it is hashed, what it starts
+Read = Callable[[bytes], tuple[str, bytes, tuple[str, ...]]]  # -> (text to show, bytes to hash, what it starts)
 Git = Callable[[Path], tuple[str, ...]]  # what the repository's own configuration would run
 
 
 class TrustedFile(Struct, frozen=True):
-    """One file: `stamp` tells at a glance that nobody touched it, `digest` that it is the same.
+    """One file: `stamp` shows quickly that nobody touched it, `digest` that its content is the same.
 
-    `commands` are what it starts; None in records of a time when that was not looked at.
+    `commands` are what it starts; None in old records that did not include them.
     """
 
     stamp: tuple[int, ...]
@@ -47,7 +47,7 @@ class Agreed(Struct, frozen=True):
 
 
 class TrustChange(Struct, frozen=True):
-    """A file that is new (`before` is None) or different from what was agreed to."""
+    """A file that is new (`before` is None) or differs from what was agreed to."""
 
     file: str
     before: str | None
@@ -61,9 +61,9 @@ def look(
     git: Git | None = None,
     own: Sequence[str] = (),
 ) -> dict[str, TrustedFile]:
-    """Every file that can start programs or change what needs approval, by its path below the project; not `own` ones.
+    """Every file, except `own` ones, that can start programs or change what needs approval, by path below the project.
 
-    Besides settings and definitions these are the files that their hooks and servers name, and what `git` tells.
+    Besides settings and definitions these are the files named by their hooks and servers, and what `git` reports.
     """
     project, known = Path(os.path.realpath(project)), known or {}
     found: dict[str, TrustedFile] = {}
@@ -93,21 +93,21 @@ def _keep_scripts(
     for name in named.files:
         if name not in found:
             _keep_script(found, project, name, known)
-    if not named.whole:  # nobody could tell whether they are the same the next time
+    if not named.whole:  # impossible to tell whether they are the same next time
         found[_TOO_MANY] = TrustedFile((), os.urandom(16).hex(), "(more than can be looked at)\n")
 
 
 def changes(
     project: Path, cwd: Path, *, state: Path, git: Git | None = None, own: Sequence[str] = ()
 ) -> tuple[TrustChange, ...]:
-    """Against the record; nothing where there is none."""
+    """Changes since the record; none if there is no record."""
     agreed = _load(project, state)
     if agreed is None:
         return ()
     now = look(project, cwd, agreed.files, git, own)
     changed = _compare(agreed.files, now)
     if not changed and any(agreed.files[name].stamp != kept.stamp for name, kept in now.items()):
-        with suppress(SettingsError):  # touched, and still the same: the next start need not read it again
+        with suppress(SettingsError):  # touched but unchanged: saves reading it again at the next start
             agree(project, now, state=state)
     return changed
 
@@ -118,7 +118,7 @@ def compare(project: Path, now: Mapping[str, TrustedFile], *, state: Path) -> tu
 
 
 def _compare(before: Mapping[str, TrustedFile], now: Mapping[str, TrustedFile]) -> tuple[TrustChange, ...]:
-    """What is gone runs nothing, and is no change."""
+    """A file that is gone runs nothing, so it is no change."""
     return tuple(
         TrustChange(file, before[file].text if file in before else None, kept.text)
         for file, kept in now.items()
@@ -127,7 +127,7 @@ def _compare(before: Mapping[str, TrustedFile], now: Mapping[str, TrustedFile]) 
 
 
 def agree(project: Path, files: Mapping[str, TrustedFile], *, state: Path) -> None:
-    """Remember what the person has seen; what was agreed to in other corners of the project stays so."""
+    """Records what the person has seen; agreement to other parts of the project remains."""
     agreed = _load(project, state)
     _save(project, {**(agreed.files if agreed else {}), **files}, state)
 
@@ -146,7 +146,8 @@ def is_recorded(project: Path, *, state: Path) -> bool:
 
 
 def agree_to_own(project: Path, path: Path, before: tuple[TrustChange, ...], *, state: Path) -> None:
-    """We wrote this file ourselves, as the person asked: no news, unless it had other changes already."""
+    """Records a file that we wrote at the person's request, so that it does not count as changed, unless it had other
+    changes before."""
     if not path.is_relative_to(project) or _load(project, state) is None:
         return
     name = str(path.relative_to(project))
@@ -158,7 +159,7 @@ def agree_to_own(project: Path, path: Path, before: tuple[TrustChange, ...], *, 
 
 
 def is_agreed(project: Path, name: str, *, state: Path) -> bool:
-    """Is this settings file there, just as the person agreed to it?"""
+    """Does this settings file exist exactly as the person agreed to it?"""
     agreed = _load(project, state)
     if agreed is None or name not in agreed.files:
         return False
@@ -168,8 +169,8 @@ def is_agreed(project: Path, name: str, *, state: Path) -> bool:
 
 
 def agree_to_saved(project: Path, name: str, *, state: Path) -> None:
-    """The person had it written, and all of it is theirs: it counts as agreed to, as it is now, also where nothing else
-    of the directory is trusted."""
+    """Records a file that was written at the person's request and is entirely theirs: its current content counts as
+    agreed to, even if the rest of the directory is not trusted."""
     agreed = _load(project, state)
     real, found = Path(os.path.realpath(project)), dict[str, TrustedFile]()
     _keep(found, real, str(real / name), {}, _settings_text)
@@ -178,7 +179,7 @@ def agree_to_saved(project: Path, name: str, *, state: Path) -> None:
 
 
 def forget(project: Path, *, state: Path) -> None:
-    """Nothing here is agreed to any more."""
+    """Forgets all agreement for this directory."""
     try:
         _path(project, state).unlink(missing_ok=True)
     except OSError as error:
@@ -191,7 +192,7 @@ def _path(project: Path, state: Path) -> Path:
 
 
 def _load(project: Path, state: Path) -> Agreed | None:
-    """A record that cannot be read counts as an empty one: then the person is asked about everything again."""
+    """An unreadable record counts as empty, so that the person is asked about everything again."""
     path = _path(project, state)
     try:
         data = read_plain(path, 64_000_000)
@@ -209,7 +210,7 @@ def _definitions(project: Path, cwd: Path) -> Iterator[str]:
 
 
 def _skills(folder: str) -> list[str]:
-    """Whether they are there is seen when they are looked at."""
+    """Candidate paths; the caller checks whether they exist."""
     try:
         return [f"{folder}/{name}/SKILL.md" for name in sorted(os.listdir(folder))[:MOST_FILES]]  # noqa: PTH208
     except OSError:
@@ -238,7 +239,7 @@ def _keep(
 
 
 def _keep_script(found: dict[str, TrustedFile], project: Path, name: str, known: Mapping[str, TrustedFile]) -> None:
-    """A link is followed within the project; of one that leads out it is remembered where it leads."""
+    """Follows a link within the project; for one that leads out it records the target."""
     path = f"{project}/{name}"
     real = os.path.realpath(path)
     inside = Path(real).is_relative_to(project)
@@ -274,7 +275,7 @@ def _hash(data: bytes) -> str:
 
 
 def _bounded(text: str) -> str:
-    """What is compared later; that something is missing from it is said."""
+    """The text kept for comparison; says so if it was cut."""
     more = len(text) - MOST_TEXT
     return text if more <= 0 else f"{text[:MOST_TEXT]}\n[… {more:,} characters more, which are not shown …]\n"
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, streamed."""
+"""Wire format of Anthropic's Messages API, streamed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
@@ -36,13 +36,13 @@ LONG_CONTEXT = "context-1m-2025-08-07"
 DEFAULT_OUTPUT = 32_000
 LEFT_OUT = "(thinking left out)"
 NOTHING = "(no output)"
-# words of effort for models that think by a budget of tokens, and numbers for those that take words
+# effort words as token budgets for models that think by budget; the reverse for models that take words
 BUDGETS: dict[str, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576, "max": 31_999}
 LEAST_BUDGET = 1_024
 
 
 class Anthropic:
-    """One endpoint that speaks the Messages API."""
+    """One endpoint of the Messages API."""
 
     def __init__(
         self,
@@ -116,7 +116,8 @@ def _budget(effort: str | int) -> int:
 
 
 def may_think(request: Request) -> bool:
-    """A turn that began without a thinking block of this model must continue without: the API refuses the mixture."""
+    """May this request use thinking? The API rejects thinking in a turn that began without this model's thinking
+    block."""
     first: Message | None = None
     for message in reversed(request.messages):
         if message.role == "assistant":
@@ -132,7 +133,7 @@ def may_think(request: Request) -> bool:
 
 
 class AnthropicWire:
-    """Bytes of what was said, made once. One for all models of a provider."""
+    """Caches the encoded bytes of messages. One instance serves all models of a provider."""
 
     def __init__(self) -> None:
         self.messages = Pieces(_piece)
@@ -140,7 +141,8 @@ class AnthropicWire:
         self._tools = Once(_tools)
 
     def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
-        """Options, tools, system, messages: what comes earlier changes less, as the cache wants it."""
+        """The body in the order options, tools, system, messages: the parts that change least come first, for the
+        cache."""
         parts: list[Bytes] = [encode(options)[:-1]]
         system, tools = self._system.of(request.system), self._tools.of(request.tools)
         if tools:
@@ -151,10 +153,11 @@ class AnthropicWire:
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
     def _marks(self, request: Request) -> dict[int, set[int]]:
-        """Which blocks carry a marker: the last of the previous request, of what a fork shares, and of this request.
+        """The blocks that carry a cache marker: the last one of the previous request, of a fork's shared part, and of
+        this request.
 
-        The provider looks back 20 blocks from a marker for something it has; a turn can have more than that, so the
-        place where the previous request ended is marked again.
+        From a marker, the provider looks back only 20 blocks for a cached prefix. A turn can be longer than that, so
+        the end of the previous request is marked again.
         """
         found: dict[int, set[int]] = {}
         for end in {len(request.messages), min(request.previous, len(request.messages))}:
@@ -170,12 +173,12 @@ class AnthropicWire:
 
 
 def _system(parts: tuple[str, ...]) -> bytes:
-    """Open at its end: a marker and the last brace follow."""
+    """Left open at the end: a marker and the closing brace follow."""
     return b",".join(encode({"type": "text", "text": part}) for part in parts if part.strip())[:-1]
 
 
 def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
-    """Open at its end, like the system prompt."""
+    """Left open at the end, like the system prompt."""
     return b",".join(
         encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs
     )[:-1]
@@ -318,7 +321,7 @@ _STATUS = {
 
 
 class AnthropicStream:
-    """Hears the events of one attempt. Only after `message_stop` is there a reply."""
+    """Parses the events of one attempt. There is no reply before `message_stop`."""
 
     def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
         self.finished = False
@@ -340,7 +343,7 @@ class AnthropicStream:
             raise faults.garbled(self._place, f"{event}: {error}") from error
 
     def hear_whole(self, data: bytes) -> None:
-        """An answer that was not streamed, taken as the events that it would have been."""
+        """Handles an unstreamed answer as the equivalent events."""
         try:
             kind = read_json(data, _type).type
             if kind == "error":
@@ -378,13 +381,13 @@ class AnthropicStream:
             raise self._told(data)
         step = self._STEPS.get(event.type)
         if step is None:
-            return  # ping, and whatever comes to be
+            return  # pings and future events
         if not self._begun and event.type != "message_start":
             raise ValueError(f"{event.type} out of order")
         step(self, event)
 
     def _begin(self, event: _Event) -> None:
-        """Once; but a server that says it again before it has said anything else has lost nothing."""
+        """Starts the message. A repeated start is harmless as long as no content has arrived."""
         if self._draft.parts:
             raise ValueError("message_start inside a message")
         if not self._begun:
@@ -435,7 +438,7 @@ class AnthropicStream:
             self._draft.add(index, delta.text or delta.thinking or delta.partial_json)
 
     def _merge(self, index: int, part: DraftPart, delta: _Delta) -> None:
-        """Unknown blocks grow by the kinds of deltas that we know."""
+        """Applies known kinds of deltas to a block of an unknown kind."""
         for name in ("text", "thinking", "signature", "partial_json"):
             if words := getattr(delta, name):
                 block = self._opaque.setdefault(index, msgspec.json.decode(part.words[0]))
@@ -468,12 +471,12 @@ class AnthropicStream:
 
 
 def _kept(part: DraftPart) -> Block | None:
-    """Thinking without its signature would be refused when it is sent back."""
+    """Drops thinking without a signature, because the API refuses it when it is sent back."""
     return None if part.kind == "thinking" and not part.signature else finished(part)
 
 
 def _usage(before: Usage, said: _Usage | None) -> Usage:
-    """Figures are cumulative: a later one replaces the earlier."""
+    """Figures are cumulative: later ones replace earlier ones."""
     if said is None:
         return before
     return Usage(

@@ -33,12 +33,12 @@ from teamwright.models.faults import Endpoint
 
 T = TypeVar("T")
 Kind = Literal["text", "thinking", "tool_use", "opaque"]
-MOST = 32 * 1024 * 1024  # characters of one reply
+MOST = 32 * 1024 * 1024  # characters in one reply
 MOST_BLOCKS = 10_000
 
 
 class DraftPart(Struct):
-    """A block under way."""
+    """An unfinished block."""
 
     kind: Kind
     id: str = ""
@@ -74,7 +74,7 @@ class ReplyDraft:
         return part
 
     def add(self, index: int, words: str) -> None:
-        """More of a block: text, thinking, or the JSON of a call's arguments."""
+        """Appends to a block: text, thinking, or JSON of a call's arguments."""
         if not words:
             return
         part = self.parts[index]
@@ -101,7 +101,7 @@ class ReplyDraft:
             self._tell(BlockEnded(index))
 
     def reply(self, stop: Stop, seconds: float, finish: Callable[[DraftPart], Block | None]) -> Reply:
-        """The whole answer. `finish` makes a block of a part, or drops it."""
+        """The complete answer. `finish` turns a part into a block, or drops it."""
         blocks = tuple(block for part in self.parts.values() if (block := finish(part)) is not None)
         self._tell(ReplyEnded(stop, self.usage))
         return Reply(Message("assistant", blocks, self._model), stop, self.usage, self.id, seconds)
@@ -113,7 +113,7 @@ class ReplyDraft:
 
 
 def finished(part: DraftPart) -> Block:
-    """A part as a block."""
+    """Turns a part into a block."""
     words = "".join(part.words)
     match part.kind:
         case "text":
@@ -128,9 +128,9 @@ def finished(part: DraftPart) -> Block:
 
 
 def read_json(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """One event's JSON. Raises msgspec.DecodeError, or ValueError, for what is none.
+    """Decodes one event. Raises msgspec.DecodeError or ValueError if it is not valid JSON.
 
-    Some servers cut a character in two (half a surrogate pair each) or send broken UTF-8: that costs the character,
+    Some servers split a character in two (half a surrogate pair each) or send broken UTF-8; that costs the character,
     not the reply.
     """
     try:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, streamed, as llama.cpp, vLLM, Ollama and others speak them."""
+"""Wire format of OpenAI's chat completions, streamed, in the variants of llama.cpp, vLLM, Ollama and others."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -39,12 +39,12 @@ LEFT_OUT = "(thinking left out)"
 NOTHING = "(no output)"
 SHOWN_BELOW = "(images follow)"
 WINDOW_LIMIT = 2.0  # seconds to ask a server for its window
-BYTES = 4  # of a token, where the server does not count
+BYTES = 4  # bytes per token, if the server does not count
 _EFFORTS = {"xhigh": "high", "max": "high"}
 
 
 class OpenAI:
-    """One endpoint that speaks chat completions."""
+    """One endpoint of the chat completions API."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OpenAI:
         self._base = reach.base.rstrip("/")
         self._host = host_of(self._base)
         self._wire = wire or OpenAIWire()
-        self._server: LocalServer | None = None  # as it was when it was asked
+        self._server: LocalServer | None = None  # as last reported
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         name = request.model.partition("/")[2].removesuffix("[1m]")
@@ -75,11 +75,12 @@ class OpenAI:
 
         reply = await persist(attempt, reach.patience, reach.brake, on_delta)
         if self._server is not None and self._server.idle:
-            self._server = None  # the model is loaded now: it can say
+            self._server = None  # the model is loaded now, so ask again
         return reply
 
     async def server(self, name: str, limit: float = WINDOW_LIMIT) -> LocalServer | None:
-        """Asked once, and again after a reply if it could not say yet; None if it is not one's own."""
+        """The server's description of itself, asked once, and again after a reply if it was not ready. None for
+        OpenAI's own service."""
         if self._base == BASE:
             return None
         if self._server is None:
@@ -98,7 +99,7 @@ class OpenAI:
         if isinstance(request.effort, str):
             options["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
         if self._server is not None and self._server.name == "llama.cpp":
-            options["return_progress"] = True  # others may refuse what they do not know
+            options["return_progress"] = True  # other servers may reject unknown options
         return options
 
 
@@ -106,7 +107,7 @@ class OpenAI:
 
 
 class OpenAIWire:
-    """Bytes of what was said, made once. One for all models of a provider."""
+    """Caches the encoded bytes of messages. One instance serves all models of a provider."""
 
     def __init__(self) -> None:
         self.messages = Pieces(_piece)
@@ -152,7 +153,7 @@ def _assistant(message: Message) -> list[dict[str, Any]]:
 
 
 def _user(message: Message) -> list[dict[str, Any]]:
-    """Results first, each its own message; their images can only come from the user."""
+    """Each tool result becomes its own message, first in order; their images must go into a user message."""
     results = [_result(block) for block in message.blocks if isinstance(block, ToolResult)]
     said = [content for block in message.blocks for content in _said(block)]
     if results and not said:
@@ -168,7 +169,7 @@ def _result(block: ToolResult) -> dict[str, Any]:
 
 
 def _said(block: Block) -> Sequence[Text | Image]:
-    """What the user's own message shows of a block."""
+    """The part of a block that goes into the user message."""
     match block:
         case ToolResult():
             return [c for c in block.content if isinstance(c, Image)]
@@ -193,7 +194,7 @@ def _part(content: Text | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": f"data:{content.media_type};base64,{content.data}"}}
 
 
-# --- the answer; fields that servers fill in many ways are read as they come
+# --- the answer; fields that servers fill in differently are typed loosely
 
 
 class _Function(Struct):
@@ -218,7 +219,7 @@ class _OpenAIDelta(Struct):
 class _Choice(Struct):
     index: int = 0
     delta: _OpenAIDelta | None = None
-    message: _OpenAIDelta | None = None  # where the answer was not streamed
+    message: _OpenAIDelta | None = None  # if the answer was not streamed
     finish_reason: str | None = None
 
 
@@ -261,20 +262,20 @@ _STATUS = {
 
 
 class OpenAIStream:
-    """Hears the chunks of one attempt. Without a finish reason there is no reply."""
+    """Parses the chunks of one attempt. Without a finish reason there is no reply."""
 
     def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
-        """`sent` bytes had the request: what a server that counts no tokens has read, roughly."""
+        """`sent` is the size of the request in bytes, to estimate the input of servers that count no tokens."""
         self.finished = False
         self._sent = sent
         self._place = place
         self._tell = on_delta
         self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
-        self._read = 0  # tokens of the prompt
+        self._read = 0  # prompt tokens
         self._stop = ""
         self._refused = False
-        self._open = -1  # index of the block that grows
+        self._open = -1  # index of the growing block
         self._calls: dict[int, int] = {}  # the server's number of a call -> our block
 
     @property
@@ -305,7 +306,7 @@ class OpenAIStream:
             self._draft.close(index)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
-        if not self._draft.usage.total:  # or limits would never be reached, and the window would be full unnoticed
+        if not self._draft.usage.total:  # else limits would never be reached, and a full window would go unnoticed
             self._draft.usage = Usage(self._sent // BYTES, self._draft.size // BYTES)
         return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
 
@@ -319,7 +320,7 @@ class OpenAIStream:
         if chunk.usage is not None:
             self._draft.usage = _usage(chunk.usage)
         for choice in chunk.choices or ():
-            if choice.index == 0:  # one answer is all that we asked for
+            if choice.index == 0:  # we asked for a single answer
                 self._choose(choice)
         if self._stop == "error":
             raise ValueError("the server gave up in the middle of its answer")
@@ -357,7 +358,7 @@ class OpenAIStream:
             self._draft.add(block, words if isinstance(words, str) else encode(words).decode())
 
     def _block_of(self, call: _Call, function: _Function) -> int:
-        """A piece belongs to the call of its number; servers that give none continue with the last."""
+        """The block for a piece of a call, by the call's index. Servers that send no index continue the last call."""
         number = call.index if call.index is not None else max(self._calls, default=0)
         block = self._calls.get(number)
         if block is not None and self._is_another(block, call, function):
@@ -370,7 +371,8 @@ class OpenAIStream:
         return block
 
     def _is_another(self, block: int, call: _Call, function: _Function) -> bool:
-        """Some servers number every call 0, or none at all: a new id or a new name tells them apart."""
+        """Is this piece a new call? Some servers number every call 0 or not at all, so a new id or name tells them
+        apart."""
         part = self._draft.parts[block]
         if call.id and call.id != part.id:
             return bool(function.name)
@@ -399,7 +401,7 @@ def _text(value: Any) -> str:
 
 
 def _usage(said: _OpenAIUsage) -> Usage:
-    """`input` leaves out what the cache served."""
+    """`input` excludes what the cache served."""
     details = said.prompt_tokens_details
     cached = (details.cached_tokens if details else None) or 0
     return Usage(max(0, (said.prompt_tokens or 0) - cached), said.completion_tokens or 0, cached)

@@ -1,4 +1,4 @@
-"""Words the refusal of a first prompt that does not fit the window: compacting would not help."""
+"""Explains the refusal of a first prompt that exceeds the window, where compaction cannot help."""
 
 from teamwright.core.data.message import Request, Text
 from teamwright.core.errors import ModelError
@@ -6,8 +6,8 @@ from teamwright.models.faults import COMPACT
 from teamwright.models.local_server import LocalServer
 from teamwright.models.wires.pieces import encode
 
-CHARACTERS = 4  # a token, roughly
-FEW = 6  # tools: with so few, there is no leaner set
+CHARACTERS = 4  # per token, roughly
+FEW = 6  # tools: a set this small has no leaner version
 _LARGER = {
     "llama.cpp": "start llama-server with a larger `-c`",
     "vLLM": "start vLLM with a larger `--max-model-len`",
@@ -18,7 +18,7 @@ _LARGER = {
 
 
 def too_long_at_first(error: ModelError, request: Request, server: LocalServer | None) -> ModelError:
-    """`server` is one's own, or None."""
+    """`server` is the person's own server, or None."""
     words = str(error).removesuffix(COMPACT).replace("The conversation does", "The prompt does", 1)
     tools = sum(len(encode({"d": s.description, "p": dict(s.schema)})) for s in request.tools)
     fixed = (sum(map(len, request.system)) + tools) // CHARACTERS
@@ -34,7 +34,7 @@ def too_long_at_first(error: ModelError, request: Request, server: LocalServer |
 
 
 def _ways(request: Request, *, large: bool) -> list[str]:
-    """To send less; first what helps most."""
+    """Ways to send less, the most effective first."""
     fewer = "offer fewer tools (`--lean`, `--tools`)" if len(request.tools) > FEW else "offer fewer tools (`--tools`)"
     shorter = "shorten the prompt"
     if not request.tools:

@@ -1,4 +1,4 @@
-"""Encodes each immutable message once; a request is a row of pieces made earlier."""
+"""Encodes each immutable message once; requests are assembled from the encoded pieces."""
 
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,14 +11,14 @@ from teamwright.core.data.message import Message
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
-Marks = Mapping[int, Collection[int]]  # number of a message -> which of its `ends`
+Marks = Mapping[int, Collection[int]]  # index of a message -> which of its `ends`
 STRETCH = 32  # messages
 MARKER = b',"cache_control":{"type":"ephemeral"}'
 _encoder = msgspec.json.Encoder()
 
 
 class Piece(Struct, frozen=True):
-    """One message as bytes that begin with a comma. `ends` are the places where a block may carry a marker."""
+    """A message as bytes that begin with a comma. `ends` are the offsets at which a block can take a cache marker."""
 
     data: bytes
     ends: tuple[int, ...] = ()
@@ -35,12 +35,12 @@ class Piece(Struct, frozen=True):
 
 class _Stretch(Struct, frozen=True):
     ids: tuple[int, ...]
-    alive: list[weakref.ref[Message]]  # held for their callbacks
+    alive: list[weakref.ref[Message]]  # kept alive for their callbacks
     data: tuple[bytes, ...]
 
 
 class Pieces:
-    """The pieces of messages, by identity and variant. An entry dies with its message."""
+    """Encoded messages by identity and variant. An entry is dropped with its message."""
 
     def __init__(self, make: Callable[[Message, bool], Piece]) -> None:
         self._make = make
@@ -48,7 +48,7 @@ class Pieces:
         self._stretches: dict[tuple[int, int, str], _Stretch] = {}
 
     def row(self, messages: tuple[Message, ...], model: str, marks: Marks | None = None) -> list[bytes]:
-        """The bytes of a conversation, to go to `model`; some blocks of some messages carry a marker."""
+        """The pieces of a conversation for `model`, with cache markers at `marks`."""
         marks = marks or {}
         out: list[bytes] = []
         for start in range(0, len(messages), STRETCH):
@@ -65,7 +65,7 @@ class Pieces:
         return out
 
     def _stretch(self, part: tuple[Message, ...], model: str) -> tuple[bytes, ...]:
-        """Many messages looked up as one, so that a long conversation costs little more than a short one."""
+        """Looks up many messages at once, so that a long conversation costs little more than a short one."""
         ids = tuple(map(id, part))
         key = (ids[0], ids[-1], model)
         found = self._stretches.get(key)
@@ -73,14 +73,14 @@ class Pieces:
             made = self._stretches
 
             def forget(_: weakref.ref[Message]) -> None:
-                made.pop(key, None)  # an id may be used again once its message is dead
+                made.pop(key, None)  # once a message is dead, its id may be reused
 
             data = tuple(self.of(message, own=message.model == model).data for message in part)
             found = made[key] = _Stretch(ids, [weakref.ref(message, forget) for message in part], data)
         return found.data
 
     def of(self, message: Message, *, own: bool = True) -> Piece:
-        """`own`: it goes back to the model that wrote it, so what only that model can read goes along."""
+        """`own`: it goes back to the model that wrote it, so content that only that model can read is included."""
         key = (id(message), own)
         found = self._made.get(key)
         if found is not None and found[0]() is message:
@@ -95,12 +95,12 @@ class Pieces:
 
 
 class Once(Generic[T]):
-    """Bytes of things that cannot be referenced weakly (tuples), by identity; the few newest are kept."""
+    """Bytes of objects that allow no weak references (tuples), by identity; keeps the newest few."""
 
     def __init__(self, make: Callable[[T], bytes], most: int = 64) -> None:
         self._make = make
         self._most = most
-        self._made: dict[int, tuple[T, bytes]] = {}  # the thing itself is held, so that its id is not used again
+        self._made: dict[int, tuple[T, bytes]] = {}  # the object itself is kept, so that its id is not reused
 
     def of(self, thing: T) -> bytes:
         found = self._made.get(id(thing))
@@ -114,13 +114,13 @@ class Once(Generic[T]):
 
 
 def row(pieces: Sequence[bytes]) -> list[Bytes]:
-    """Pieces that begin with a comma as the inside of a JSON array."""
+    """Joins pieces that begin with a comma into the inside of a JSON array."""
     first = next(iter(pieces), b",")
     return [memoryview(first)[1:], *pieces[1:]]
 
 
 def encode(value: object) -> bytes:
-    """JSON. Halves of surrogate pairs, which files and names can hold, become question marks."""
+    """Encodes JSON. Lone surrogates, which files and names can contain, become question marks."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:

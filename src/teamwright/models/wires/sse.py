@@ -1,8 +1,8 @@
-"""Incremental reader of Server-Sent Events: bytes in, whole events out, however they are chunked."""
+"""Incremental parser for Server-Sent Events: bytes in, complete events out, however they are chunked."""
 
 from typing import NamedTuple
 
-MOST = 64 * 1024 * 1024  # bytes of one event
+MOST = 64 * 1024 * 1024  # bytes per event
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -16,24 +16,24 @@ class EventTooLong(ValueError):
 
 
 class EventReader:
-    """Feed it what arrives. What is unfinished when the stream ends was never an event."""
+    """Feed it chunks as they arrive. An event that is incomplete when the stream ends is discarded."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._tail: list[bytes] = []  # pieces of a line that has not ended
+        self._tail: list[bytes] = []  # pieces of an unfinished line
         self._data: list[bytes] = []
         self._event = ""
-        self._size = 0  # bytes held for the event under way
+        self._size = 0  # bytes held for the unfinished event
         self._first = True
         self._after_cr = False  # the last chunk ended in CR: a LF that comes next belongs to it
 
     @property
     def growing(self) -> bool:
-        """Has an event begun that may say something?"""
+        """Has an event begun that may carry data?"""
         return bool(self._data) or (bool(self._tail) and self._tail[0][:1] != b":")
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """The events that this chunk completes."""
+        """The events completed by this chunk."""
         if self._after_cr and chunk[:1] == b"\n":
             chunk = chunk[1:]
             self._after_cr = False
@@ -72,7 +72,7 @@ class EventReader:
             self._data.append(value)
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
-        # comments have an empty name; id, retry and unknown fields mean nothing to us
+        # comments have an empty name; we ignore id, retry and unknown fields
 
     def _dispatch(self, found: list[ServerEvent]) -> None:
         if self._data:

@@ -1,4 +1,4 @@
-"""Folds the records of agents into facts. Pure: the same log gives the same facts, in whichever process."""
+"""Folds agents' records into facts. Pure: the same log gives the same facts in every process."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,14 +48,14 @@ _LOST = {UNKNOWN: "unknown_outcome", STOPPED: "unknown_outcome", NOT_RUN: INTERR
 
 
 class Fold:
-    """All agents of a session that are known here. `elsewhere` brings what another process wrote of an agent."""
+    """All known agents of a session. `elsewhere` loads what another process wrote about an agent."""
 
     def __init__(
         self, tell: Callable[[Fact], None], price: Price, elsewhere: Callable[[AgentId], None] | None = None
     ) -> None:
         self.agents: dict[AgentId, AgentState] = {}
         self._places = Places(self.agents, elsewhere)
-        self.silent = False  # what is folded now was told before, or by others
+        self.silent = False  # facts folded now were reported before, or by other processes
         self._tell_it, self._price = tell, price
 
     def _tell(self, fact: Fact) -> None:
@@ -66,7 +66,7 @@ class Fold:
     # --- the log
 
     def feed(self, record: Record) -> None:
-        """The next line of an agent's log."""
+        """Takes the next line of an agent's log."""
         event = record.event
         assert is_durable(event)
         state = self.agents.get(record.agent)
@@ -113,7 +113,7 @@ class Fold:
                 pass
 
     def finish(self, state: AgentState) -> None:
-        """Nothing more comes of it: what is open was cut off."""
+        """Ends an agent of which nothing more will come: whatever is open was cut off."""
         for call in tuple(state.calls.values()):
             self._tell_call(state, call, state.at, INTERRUPTED)
         state.calls.clear()
@@ -257,7 +257,7 @@ class Fold:
         state.request = None
 
     def heard(self, agent: AgentId, delta: Delta, at: int) -> None:
-        """What streams in; no log has it."""
+        """Takes streamed pieces, which no log contains."""
         state = self.agents.get(agent)
         request = state.request if state is not None else None
         if request is None or isinstance(delta, PromptRead):
@@ -307,7 +307,7 @@ class Fold:
         )
 
     def spot(self, agent: AgentId, call: CallId | None) -> Spot | None:
-        """Of a call, or of the run that is open."""
+        """The span of a call, or else of the open run."""
         state = self.agents.get(agent)
         if state is None:
             return None
@@ -324,7 +324,7 @@ def _failure(call: OpenCall, event: ToolEnded) -> str:
 
 
 def _args(call: OpenCall, event: ToolEnded | None) -> Callable[[], Mapping[str, Any]]:
-    """Decoded only where somebody wants them."""
+    """Decodes the arguments only on demand."""
 
     def args() -> Mapping[str, Any]:
         changed = event.args if event is not None else None

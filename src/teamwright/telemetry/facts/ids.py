@@ -1,4 +1,5 @@
-"""Ids of traces and spans, made from places in the log: every process, and every later export, makes the same ones."""
+"""Trace and span ids, derived from positions in the log, so that every process and every later export makes the
+same."""
 
 import re
 from hashlib import sha256
@@ -20,17 +21,17 @@ class Spot(Struct, frozen=True):
 
 
 def trace_id(agent: AgentId, line: int) -> str:
-    """Of the turn that began at this line of the agent's transcript."""
+    """The trace of the turn that began at this line of the agent's transcript."""
     return sha256(f"{agent}\0{line}".encode()).digest()[:16].hex()
 
 
 def span_id(agent: AgentId, place: int | str, kind: SpanKind) -> str:
-    """`place` is a line of the agent's transcript, or the id of a call."""
+    """`place` is a line of the agent's transcript, or a call id."""
     return sha256(f"{agent}\0{place}\0{kind}".encode()).digest()[:8].hex()
 
 
 def read_traceparent(text: str) -> Spot | None:
-    """W3C Trace Context; None for what is not one."""
+    """Parses a W3C traceparent; None if it is not one."""
     found = _TRACEPARENT.fullmatch(text.strip())
     return Spot(found[1], found[2]) if found else None
 

@@ -1,4 +1,4 @@
-"""Reads the ids of letters: why a turn began, and which call or job a letter came from."""
+"""Reads letter ids: why a turn began, and which call or job sent a letter."""
 
 import re
 
@@ -9,18 +9,18 @@ from teamwright.telemetry.facts.shapes import Trigger
 
 _AGENT = r"a[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _MESSAGE = re.compile(rf"m-({_AGENT})-(.+)")
-_PART = re.compile(r"(.+)-[0-9]+")  # of a broadcast
+_PART = re.compile(r"(.+)-[0-9]+")  # one copy of a broadcast
 _NOTICE = re.compile(r"[nswr]-([ab][0-9a-f]{16})-[0-9]+")
 _RANK: tuple[Trigger, ...] = ("prompt", "schedule", "message", "task", "notice")
 
 
 class CallKey(Struct, frozen=True):
     agent: AgentId
-    calls: tuple[CallId, ...]  # the call itself comes first; an id may look as if it were a part of a broadcast
+    calls: tuple[CallId, ...]  # the call itself first; its id may just look like part of a broadcast
 
 
 def trigger_of(letters: tuple[LetterId, ...]) -> Trigger:
-    """Why a turn began: the one of its letters that counts most."""
+    """Why a turn began, by its most important letter."""
     found = [_RANK.index(_trigger(letter)) for letter in letters]
     return _RANK[min(found, default=0)]
 
@@ -36,7 +36,7 @@ def _trigger(letter: LetterId) -> Trigger:
 
 
 def call_of(letter: LetterId) -> CallKey | None:
-    """The call of SendMessage by which a letter was sent."""
+    """The SendMessage call that sent a letter."""
     found = _MESSAGE.fullmatch(letter)
     if found is None:
         return None
@@ -45,6 +45,6 @@ def call_of(letter: LetterId) -> CallKey | None:
 
 
 def job_of(letter: LetterId) -> JobId | None:
-    """The job that a notice tells of."""
+    """The job that a notice is about."""
     found = _NOTICE.fullmatch(letter)
     return JobId(found[1]) if found else None

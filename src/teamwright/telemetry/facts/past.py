@@ -1,4 +1,4 @@
-"""A session that is over, told from its log: the same facts, with the same ids, as while it ran."""
+"""Facts of a finished session, read from its log: the same facts with the same ids as while it ran."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from teamwright.telemetry.facts.shapes import Fact, Price, Spanned
 
 
 def facts_of(files: SessionFiles, price: Price, since: int = 0) -> list[Fact]:
-    """Everything that ended at `since` or later. Blocks; raises StoreError for a log that cannot be read."""
+    """Everything that ended at `since` or later. Blocks; raises StoreError if a log is unreadable."""
     found: list[Fact] = []
     fold = Fold(found.append, price)
     paths = _transcripts(files)
@@ -31,7 +31,7 @@ def _transcripts(files: SessionFiles) -> dict[AgentId, Path]:
 
 
 def _merged(paths: Mapping[AgentId, Path]) -> Iterator[Record]:
-    """In the order of time; what happened in the same moment, from the main agent down."""
+    """Records in order of time; those of the same moment from the main agent down."""
     depths = {agent: _depth(path) for agent, path in paths.items()}
     logs = [_timed(agent, path, depths[agent]) for agent, path in paths.items()]
     for _, record in heapq.merge(*logs, key=_moment):
@@ -48,7 +48,7 @@ def _depth(path: Path) -> int:
 
 
 def _timed(agent: AgentId, path: Path, depth: int) -> Iterable[tuple[tuple[int, int], Record]]:
-    """A clock that was put back does not change the order of an agent's own lines."""
+    """Keeps an agent's lines in order even if the clock was set back."""
     latest = 0
     for n, line in transcripts.read(path):
         latest = max(latest, line.at)

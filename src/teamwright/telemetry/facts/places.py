@@ -1,4 +1,4 @@
-"""Places runs among others: beneath which call a run lies, and which calls and runs it links to."""
+"""Relates runs to each other: the call above a run, and the calls and runs it links to."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,13 +11,13 @@ from teamwright.telemetry.facts.unfinished import AgentState, Place
 
 
 class Places:
-    """`elsewhere` brings what another process wrote of an agent."""
+    """`elsewhere` loads what another process wrote about an agent."""
 
     def __init__(self, agents: Mapping[AgentId, AgentState], elsewhere: Callable[[AgentId], None] | None) -> None:
         self._agents, self._elsewhere = agents, elsewhere
 
     def above(self, state: AgentState, event: LettersTaken) -> Place | None:
-        """Beneath which span a run lies, and the root of its trace; an empty root: it is the root itself."""
+        """The span above a run, and the root of its trace; an empty root means the run itself is the root."""
         who, started = state.who, state.who.started
         if (outside := read_traceparent(event.trace)) is not None:
             return Place(outside, "")
@@ -32,7 +32,7 @@ class Places:
         return None
 
     def _maker(self, state: AgentState, event: LettersTaken) -> Place | None:
-        """The call that began the job of which the first notice tells."""
+        """The call that started the job of the first notice."""
         for job in filter(None, map(job_of, event.letters)):
             call = state.jobs.get(job)
             if call is None and (child := self._agents.get(AgentId(job))) is not None:
@@ -58,7 +58,7 @@ class Places:
         return child.last if child is not None else None
 
     def source(self, who: Who) -> list[Spot]:
-        """Of a fork: the request whose prefix it shares."""
+        """For a fork: the request whose prefix it shares."""
         source, started = who.started.source, who.started
         if source is None or started.parent is None or started.call_id is None:
             return []

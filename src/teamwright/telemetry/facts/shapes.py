@@ -1,4 +1,4 @@
-"""Facts that telemetry tells: the fold makes them of records, before any signal gives them its names.
+"""Facts reported by telemetry, which the fold makes from records. They are independent of the names used in signals.
 
 Times are milliseconds since 1970, as in the log.
 """
@@ -23,12 +23,12 @@ class Who(Struct, frozen=True):
     """An agent."""
 
     id: AgentId
-    at: int  # when it began; what is older in its log was copied from another session
+    at: int  # when it began; older lines in its log were copied from another session
     started: AgentStarted
 
     @property
     def resident(self) -> bool:
-        """It has many turns, and each is told of; of others the one run is."""
+        """Does it live on and have many turns, each reported as a run? Other agents have one run."""
         return self.started.parent is None or bool(self.started.team)
 
     @property
@@ -41,14 +41,14 @@ class Who(Struct, frozen=True):
 
 
 class Spanned(Struct, frozen=True, kw_only=True):
-    """Something that took time."""
+    """Something with a duration."""
 
     who: Who
     spot: Spot
-    parent: str  # the span above; empty: none
+    parent: str  # the span above; empty if none
     start: int
     end: int
-    error: str = ""  # what kind of failure it is
+    error: str = ""  # kind of failure
 
 
 class Retry(Struct, frozen=True):
@@ -85,15 +85,15 @@ class Run(Spanned, frozen=True, kw_only=True):
 
     model: str
     trigger: Trigger
-    how: TurnEnd | str  # it ended
+    how: TurnEnd | str  # how it ended
     usage: Usage = Usage()
     usd: float | None = None
-    waited: int = 0  # milliseconds in which somebody was asked
+    waited: int = 0  # milliseconds spent waiting for an answer to a question
     links: tuple[Spot, ...] = ()
 
 
 class Happened(Struct, frozen=True, kw_only=True):
-    """Something at one moment."""
+    """Something at one point in time."""
 
     who: Who
     at: int

@@ -1,4 +1,4 @@
-"""Unfinished parts of one agent while its log is folded: its run, its calls, the request that is out."""
+"""Unfinished parts of an agent while its log is folded: its run, its calls, and the pending request."""
 
 from itertools import islice
 
@@ -11,7 +11,7 @@ from teamwright.telemetry.facts.shapes import Retry, Trigger, Who
 
 
 class Place(Struct, frozen=True):
-    """Where a span lies: its own ids, and the root beneath which later turns of the same trace are put."""
+    """A span's own ids, and the root under which later turns of the same trace go."""
 
     spot: Spot
     root: str
@@ -46,34 +46,34 @@ class OpenCall(Struct):
 
 
 class OpenRequest(Struct):
-    """One that is out, or will be next; only those who watch know of its attempts."""
+    """The pending or next request; only live watchers know its attempts."""
 
     sent: int
     first_chunk: int | None = None
     retries: list[Retry] = field(default_factory=list[Retry])
 
 
-MOST_PLACES = 512  # calls of one agent that later messages and notices may come from
+MOST_PLACES = 512  # calls per agent kept because later messages and notices may refer to them
 
 
 class AgentState(Struct):
     who: Who
-    line: int  # of its log, that is known
+    line: int  # last known line of its log
     at: int  # when that was written
     model: str = ""
     run: OpenRun | None = None
-    cut: OpenRun | None = None  # a process was killed in it
+    cut: OpenRun | None = None  # a run during which the process was killed
     resumed: int = 0  # the line at which another process took over
     last: Spot | None = None  # its last run
     request: OpenRequest | None = None
     free_at: int = 0  # when the last call that ran alone had ended
     calls: dict[CallId, OpenCall] = field(default_factory=dict[CallId, OpenCall])
-    places: dict[CallId, Place] = field(default_factory=dict[CallId, Place])  # of its calls, the last ones
-    began: set[CallId] = field(default_factory=set[CallId])  # those that began a job or an agent: they stay known
-    jobs: dict[JobId, CallId] = field(default_factory=dict[JobId, CallId])  # commands in the background
+    places: dict[CallId, Place] = field(default_factory=dict[CallId, Place])  # its latest calls
+    began: set[CallId] = field(default_factory=set[CallId])  # calls that started a job or an agent; they are kept
+    jobs: dict[JobId, CallId] = field(default_factory=dict[JobId, CallId])  # background commands
 
     def put(self, call: CallId, place: Place) -> None:
-        """Where a call lies. The oldest is forgotten, unless something that it began may still tell of itself."""
+        """Records the span of a call. The oldest is dropped, unless it is still open or has started something."""
         self.places[call] = place
         for old in list(islice(self.places, max(0, len(self.places) - MOST_PLACES))):
             found = self.places.pop(old)

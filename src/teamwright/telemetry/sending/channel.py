@@ -1,4 +1,4 @@
-"""A queue to the collector with a thread of its own: what puts something in never waits for what takes it out."""
+"""A queue to the collector with its own thread: adding to it never waits for sending."""
 
 import threading
 import time
@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Export = Callable[[Sequence[Item]], bool]  # False: the collector did not take it. Nothing: all is to be sent now
+Export = Callable[[Sequence[Item]], bool]  # False: the collector did not accept it. Empty batch: send everything now
 
 
 class Channel(Generic[Item]):
-    """`open` is called in the thread, before the first batch: it may take its time, and import what it needs."""
+    """`open` is called in the thread before the first batch, so it may be slow and import what it needs."""
 
     def __init__(self, name: str, open: Callable[[], Export[Item]], *, seconds: float, most: int, batch: int) -> None:
         self._open, self._seconds, self._most, self._batch = open, seconds, most, batch
         self._waiting: deque[Item] = deque()
         self._bell, self._closing, self._failing = threading.Event(), False, False
-        self.lost = 0  # what there was no room for, and what the collector did not take
+        self.lost = 0  # items that did not fit, or that the collector did not accept
         self.fault = ""
-        # A daemon: a collector that hangs keeps no program alive.
+        # A daemon: a hanging collector must not keep the program alive.
         self._thread = threading.Thread(target=self._run, name=f"teamwright-{name}", daemon=True)
         self._thread.start()
 
@@ -32,12 +32,12 @@ class Channel(Generic[Item]):
             self._bell.set()
 
     def close(self) -> None:
-        """Send what is left; `join` waits for that."""
+        """Starts sending what is left; `join` waits for it."""
         self._closing = True
         self._bell.set()
 
     def join(self, deadline: float) -> None:
-        """Until it is sent, at most until `deadline` (monotonic); one that is failing gets no more time."""
+        """Waits until all is sent, at most until `deadline` (monotonic); gives up at once if sending fails."""
         while self._thread.is_alive() and not self._failing and (left := deadline - time.monotonic()) > 0:
             self._thread.join(min(left, 0.1))
         if self._thread.is_alive():
@@ -56,7 +56,7 @@ class Channel(Generic[Item]):
             self.fault, self._failing = f"{type(error).__name__}: {error}", True
 
     def _send_all(self, export: Export[Item]) -> None:
-        """A whole round, also of nothing: figures are asked for even where nothing new was put in."""
+        """Sends everything. Runs even without items, because the exporter must still read its gauges."""
         while True:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))]
             self._failing = not export(batch)

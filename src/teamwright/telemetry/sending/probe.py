@@ -1,4 +1,4 @@
-"""Probes whether the collector answers: connects to where each signal goes, and sends nothing."""
+"""Checks whether the collector is reachable: connects to each signal's address without sending anything."""
 
 import socket
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _LOCAL = "http://localhost:4318"
 
 
 def probe(wanted: TelemetryOptions) -> Iterator[tuple[bool, str]]:
-    """(is it well, in words) for each address that is in use. Blocks."""
+    """(is it fine, description) for each address in use. Blocks."""
     signals = {"traces": wanted.traces, "metrics": wanted.metrics, "logs": wanted.logs}
     if not any(exporter != "none" for exporter in signals.values()):
         yield True, "on, but no signal is named: OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER or OTEL_LOGS_EXPORTER"

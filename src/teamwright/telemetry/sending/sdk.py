@@ -1,5 +1,5 @@
-"""The only file that knows the OpenTelemetry SDK: makes its spans, figures and log records, and hands them to its
-exporters. Imported only where telemetry is on, in the thread that sends."""
+"""Wraps the OpenTelemetry SDK, which only this file knows: converts spans, figures and log records and passes them to
+its exporters. Imported only if telemetry is on, in the sending thread."""
 
 import logging
 import os
@@ -51,12 +51,12 @@ _ENVIRON = threading.Lock()
 _TEMPORALITY = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 _CLASSES = {"trace": "OTLPSpanExporter", "metric": "OTLPMetricExporter", "_log": "OTLPLogExporter"}
 logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
-logging.getLogger("opentelemetry").propagate = False  # its complaints would stand in the middle of a screen
+logging.getLogger("opentelemetry").propagate = False  # its complaints would appear in the middle of the screen
 
 
 @contextmanager
 def _environment(wanted: TelemetryOptions) -> Generator[None]:
-    """The SDK reads `os.environ` while it is set up; what a person's settings say is not there."""
+    """Sets `os.environ` while the SDK starts, because it reads variables there and would miss the person's settings."""
     told = {_TEMPORALITY: "delta"} | dict(wanted.env)
     with _ENVIRON:
         before = {name: os.environ.get(name) for name in told}
@@ -79,7 +79,7 @@ def _resource() -> Resource:
 
 
 def _otlp(signal: str, variable: str, env: Mapping[str, str]) -> Any:
-    """The exporter of a protocol; only the one that is asked for is imported."""
+    """The exporter for a protocol; imports only the requested one."""
     protocol = env.get(f"OTEL_EXPORTER_OTLP_{variable}_PROTOCOL") or env.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
     kind = {"": "http", "http/protobuf": "http", "grpc": "grpc"}.get(protocol)
     if kind is None:
@@ -162,7 +162,7 @@ def _record(event: LogEvent) -> LogRecord:
 def open_metrics(
     wanted: TelemetryOptions, gauges: Callable[[], Sequence[Measure]]
 ) -> Callable[[Sequence[Measure]], bool]:
-    """Figures are added up by the SDK, and sent when their time has come; `gauges` are looked at then."""
+    """The SDK sums up figures and sends them when due, together with the current `gauges`."""
     with _environment(wanted):
         exporter, temporality = _metric_exporter(wanted.metrics, wanted.env)
         reader = InMemoryMetricReader(preferred_temporality=temporality)
@@ -181,7 +181,7 @@ def open_metrics(
         nonlocal due
         note(measures)
         if measures and time.monotonic() < due:
-            return True  # there were many: they are only added up
+            return True  # the batch was full: only sum it up for now
         due = time.monotonic() + wanted.metric_seconds * 0.9
         note(gauges())
         data = reader.get_metrics_data()
@@ -191,12 +191,12 @@ def open_metrics(
 
 
 def _metric_exporter(kind: Exporter, env: Mapping[str, str]) -> tuple[Any, Any]:
-    """An exporter, and whether sums are sent as they grew or as a whole, which it read from the environment."""
+    """An exporter, and whether it sends sums as deltas or totals, which it read from the environment."""
     if kind == "console":
         delta: dict[type, AggregationTemporality] = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
         return ConsoleMetricExporter(out=sys.stderr), delta
     exporter = _otlp("metric", "METRICS", env)
-    return exporter, exporter._preferred_temporality  # as its own reader does
+    return exporter, exporter._preferred_temporality  # as the SDK's own reader does
 
 
 def _instrument(meter: Any, name: str) -> Any:

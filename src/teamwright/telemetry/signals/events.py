@@ -24,11 +24,11 @@ from teamwright.telemetry.signals import names as n
 from teamwright.telemetry.signals.figures import decision_of
 from teamwright.telemetry.signals.shapes import LogEvent
 
-Told = tuple[str, dict[str, Any]]  # the event's name, and what it tells
+Told = tuple[str, dict[str, Any]]  # event name, attributes
 
 
 class Events:
-    """Of one session, numbered in the order in which they are told."""
+    """Events of one session, numbered in order."""
 
     def __init__(self, session: SessionId, content: Content, *, compat: bool) -> None:
         self._session, self._content, self._compat = session, content, compat

@@ -8,19 +8,19 @@ from teamwright.telemetry.facts.shapes import Chat, Fact, Run, ToolUse
 from teamwright.telemetry.signals import names as n
 from teamwright.telemetry.signals.shapes import Measure
 
-MOST_NAMES = 32  # of agents in the figures of one session; the rest is `other`
+MOST_NAMES = 32  # agent names per session; the others count as `other`
 _COMMIT = re.compile(r"(^|[;&|(\n]|\s)git(\s+-[^\s]+(\s+[^\s-][^\s]*)?)*\s+commit(\s|$)")
 
 
 class SessionFigures:
-    """Of one session."""
+    """The measurements of one session."""
 
     def __init__(self, session: str, *, compat: bool) -> None:
         self._session, self._compat = session, compat
         self._names: set[str] = set()
 
     def began(self, how: str) -> Iterator[Measure]:
-        """A session: `fresh`, `resume` or `continue`."""
+        """Counts a session start: `fresh`, `resume` or `continue`."""
         yield from self._both(n.SESSIONS, 1, {"start_type": how})
 
     def measures(self, fact: Fact) -> Iterator[Measure]:
@@ -93,14 +93,14 @@ class SessionFigures:
         return Measure(metric, value, n.attributes({n.SESSION: self._session, **found}))
 
     def _both(self, metric: str, value: float, found: Mapping[str, Any]) -> Iterator[Measure]:
-        """Under our name, and where it is asked for under that of the other program as well."""
+        """Measures under our name, and on request also under the other program's."""
         yield self._one(metric, value, found)
         if self._compat:
             yield self._one(n.COMPAT_METRICS[metric], value, found)
 
 
 def decision_of(tool: ToolUse) -> tuple[str, str]:
-    """What was decided about a call, and by whom: `config` are rules, modes and hooks."""
+    """What was decided about a call, and by whom: `config` stands for rules, modes and hooks."""
     consent = tool.consent
     if consent is None:
         return ("reject" if tool.error == "denied" else "accept"), "config"
@@ -111,7 +111,7 @@ def decision_of(tool: ToolUse) -> tuple[str, str]:
 
 
 def changed_lines(tool: ToolUse) -> tuple[int, int]:
-    """Added and removed by a call that changed a file."""
+    """Lines added and removed by a call that changed a file."""
     if tool.name not in n.EDITS or tool.data is None:
         return 0, 0
     hunks: list[Mapping[str, Any]] = tool.data.get("structuredPatch") or []

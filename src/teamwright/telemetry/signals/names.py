@@ -13,7 +13,7 @@ from msgspec import Struct
 from teamwright.core.permissions.rules import EDITING
 
 SERVICE = "teamwright"
-COMPAT = "claude_code"  # the names that dashboards made for Claude Code read
+COMPAT = "claude_code"  # names expected by dashboards made for Claude Code
 
 # --- attributes
 
@@ -74,7 +74,7 @@ METRICS: Mapping[str, Metric] = {
     WAITING: Metric("gauge", "{question}", "Questions that wait for an answer"),
     UNREAD: Metric("gauge", "{message}", "Messages that nobody has read yet"),
 }
-# The same counts under the names of the other program. Decisions are counted there for edits alone.
+# The same counts under the other program's names. It counts decisions only for edits.
 COMPAT_METRICS: Mapping[str, str] = {
     name: name.replace(SERVICE, COMPAT, 1) for name in (SESSIONS, TOKENS, SPENT, LINES, COMMITS, ACTIVE)
 } | {DECISIONS: f"{COMPAT}.code_edit_tool.decision"}
@@ -98,5 +98,5 @@ def fit(value: Any, most: int = SHORT) -> Any:
 
 
 def attributes(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is not known."""
+    """The attributes with a value, made to fit."""
     return {name: fit(value) for name, value in found.items() if value is not None and value != ""}

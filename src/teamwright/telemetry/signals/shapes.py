@@ -1,4 +1,4 @@
-"""Plain shapes of the three signals; `sdk` makes what the SDK knows of them."""
+"""Plain shapes of the three signals; `sdk` converts them for the SDK."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -12,7 +12,7 @@ from teamwright.telemetry.settings import Content
 from teamwright.telemetry.signals import names as n
 from teamwright.telemetry.signals.shapes import Span, SpanEvent
 
-Address = Callable[[str], tuple[str, int] | None]  # where a model is asked
+Address = Callable[[str], tuple[str, int] | None]  # model -> host and port of its server
 
 
 def spans_of(fact: Fact, content: Content, address: Address | None = None) -> Iterator[Span]:
@@ -149,5 +149,5 @@ def _wait(tool: ToolUse) -> Span:
 
 
 def server_of(tool: str) -> str | None:
-    """The MCP server that has a tool."""
+    """The MCP server of a tool."""
     return tool.split("__")[1] if tool.startswith("mcp__") and tool.count("__") > 1 else None

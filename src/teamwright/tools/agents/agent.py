@@ -80,7 +80,7 @@ class AgentArgs(Struct, frozen=True):
     )
     run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
     name: Annotated[str | None, Meta(description="A name to address it by")] = None
-    team_name: str | None = None  # not shown: the current team is meant unless it is named
+    team_name: str | None = None  # not shown to the model; by default the current team
     mode: Annotated[
         Mode | None,
         Meta(
@@ -93,7 +93,7 @@ class AgentArgs(Struct, frozen=True):
 
 
 class AgentOffer(Struct, frozen=True):
-    """Who is shown the tool: a teammate adds nobody to the team and starts nothing in the background."""
+    """To whom the tool is shown: a teammate cannot add teammates or start background agents."""
 
     features: Features
     leads: bool = True  # can it have a team?
@@ -101,7 +101,7 @@ class AgentOffer(Struct, frozen=True):
 
 
 def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
-    """What is offered depends on what has an effect now, and for whom."""
+    """The tool as offered to one agent: only what has an effect now."""
     schema, features = schema_of(AgentArgs), offer.features
     forks, hidden = features.may_fork and not offer.teammate, _hidden(offer)
     shown = {name: about for name, about in schema["properties"].items() if name not in hidden}
@@ -110,7 +110,7 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
         shown["isolation"] = {"type": "string", "enum": ["worktree", "remote"], "description": PLACES}
     if "mode" in shown:
         shown["mode"] |= {"enum": _MODES}
-    effort = shown["effort"]  # a number is understood, too, but nobody needs to be told
+    effort = shown["effort"]  # a number is accepted too, but not advertised
     shown["effort"] = effort.pop("anyOf")[0] | effort
     if forks:
         shown["subagent_type"] |= {"description": "Which kind of agent; a fork of yourself if left out"}
@@ -164,7 +164,7 @@ class AgentTool(Struct, eq=False):
     )
 
     spec: ToolSpec
-    can_read: bool  # has the caller a tool to read an output file?
+    can_read: bool  # does the caller have a tool to read an output file?
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
         asked = read_args(AgentArgs, args)

@@ -1,4 +1,4 @@
-"""AskUserQuestion: questions with options for the person. With nobody attached, the model decides by itself."""
+"""AskUserQuestion: asks the person questions with options. If nobody is attached, the model decides by itself."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
@@ -49,7 +49,7 @@ def _subject(args: Args) -> str:
 
 
 class AskTool:
-    """Where nobody can be asked, arguments are not even checked: a corrected call is declined as well."""
+    """If nobody can be asked, arguments are not even checked: a corrected call would be declined too."""
 
     spec = spec("AskUserQuestion", DESCRIPTION, AskArgs, parallel=True)
     traits = ToolTraits(name=spec.name, effects="none", audience="person", own=True, asks="questions", subject=_subject)
@@ -86,7 +86,7 @@ class AskTool:
 
 
 def _answers(args: Mapping[str, Any]) -> dict[str, str]:
-    """By the text of each question, as the surface stored them beside the questions."""
+    """Answers by question text, as the surface stored them beside the questions."""
     found = args.get("answers")
     if not isinstance(found, dict):
         return {}

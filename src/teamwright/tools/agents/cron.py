@@ -1,4 +1,4 @@
-"""CronCreate, CronDelete and CronList: prompts for later."""
+"""CronCreate, CronDelete and CronList: scheduled prompts."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any

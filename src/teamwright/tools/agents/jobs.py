@@ -1,4 +1,4 @@
-"""Background jobs: read their output, wait for their end, stop them."""
+"""Background jobs: reads their output, waits for them, stops them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.jobs.jobs import Job
 
 MOST_MS = 600_000
-CLEAN_UP = 10.0  # seconds for git to tell what a stopped agent leaves
+CLEAN_UP = 10.0  # seconds for git to report what a stopped agent leaves behind
 TYPES = {"agent": "local_agent", "shell": "local_bash", "monitor": "local_bash", "remote": "remote_agent"}
 
 
@@ -61,7 +61,7 @@ class TaskOutput:
         if asked.block and job.owner == ctx.agent:
             await supervisor.claim(job, ctx.call_id)
         text = job.result.result if job.kind in ("agent", "remote") else read_tail(job.output)
-        if job.tree is not None and not job.closed.is_set():  # nobody waits here for git, and no letter will tell of it
+        if job.tree is not None and not job.closed.is_set():  # nobody waits for git here, and no letter will report it
             text += f"\n\nIf anything was changed, its worktree is kept: {job.tree.path} (branch {job.tree.branch})"
         return _report(job, "success", text)
 
@@ -100,7 +100,7 @@ class StopArgs(Struct, frozen=True):
 
 
 async def _stopped(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) -> Told | None:
-    """A stop is told by what it was to stop."""
+    """What a stop achieved, judged by the state of its target."""
     id = str(call.args.get("task_id") or call.args.get("shell_id") or "")
     name, team = split_address(id)
     if not team or found.books is None:
@@ -139,9 +139,9 @@ class TaskStop:
         job = find_job(supervisor, id)
         if not await supervisor.stop(job):
             raise ToolError(f"{id} is not running: it is {job.status}.")
-        if job.owner == ctx.agent and job.kind != "remote":  # anybody else's stop is news to the owner
+        if job.owner == ctx.agent and job.kind != "remote":  # any other owner still needs the notice
             await supervisor.claim(job, ctx.call_id)
-        if job.tree is not None:  # what was kept is at the end of its result
+        if job.tree is not None:  # the end of its result says what was kept
             with anyio.move_on_after(CLEAN_UP):
                 await job.closed.wait()
         partial = f"\nWhat it had said:\n{bounded(visible(job.result.result))}" if job.result.result else ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.services import Services
 
 RUN = "run"
-SHOWN = 30  # entries, the newest
+SHOWN = 30  # newest entries
 
 
 class LandArgs(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""SendMessage and ListAgents: messages to other agents, and the list of them."""
+"""SendMessage and ListAgents: send messages to other agents, and list the agents."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.requests import TeamRequests
     from teamwright.runtime.teams.service import Teamwork
 
-ELSEWHERE = ("uds:", "bridge:")  # how addresses of other sessions begin: of this machine, of an engine's space
+ELSEWHERE = ("uds:", "bridge:")  # prefixes of addresses of other sessions: on this machine, in an engine's space
 _NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."
 
 
@@ -53,7 +53,7 @@ class Structured(Struct, frozen=True):
 
 
 def _elsewhere(args: Args) -> str:
-    """The address of another session; within its own a message needs nobody's approval."""
+    """The address of another session; messages within a session need no approval."""
     to = args.get("to")
     return to if isinstance(to, str) and to.startswith(ELSEWHERE) else ""
 
@@ -173,7 +173,8 @@ class SendMessage:
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
 
     async def _to_session(self, asked: SendArgs, ctx: ToolContext) -> Outcome:
-        """The main agent of another session, by `uds:ID` or `bridge:ID`; the gate has asked about it."""
+        """Sends to the main agent of another session, by `uds:ID` or `bridge:ID`; the gate has already asked about
+        it."""
         services = services_of(ctx)
         kind, _, session = asked.to.partition(":")
         if kind == "bridge" and services.remotes is None:
@@ -208,7 +209,7 @@ class SendMessage:
             raise ToolError("That is you: a message to oneself goes nowhere.")
         mail = services.teams.mail
         spawner.count_answer(known, mail.limits.answers)
-        # The id is made of the call, so that a crash between here and the result cannot send it twice.
+        # The id derives from the call, so a crash before the result is stored cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
         await unbroken(supervisor.post(letter))
         job = await spawner.resume(known, ctx.agent, ctx.call_id)
@@ -222,7 +223,7 @@ class SendMessage:
 
 
 def _text(asked: SendArgs, work: "Teamwork") -> Said:
-    """The limit of mail holds for every text, also to agents that are in no team."""
+    """The text of a message. The size limit applies to all of them, also outside teams."""
     assert isinstance(asked.message, str)
     limits = work.mail.limits
     most = limits.bytes
@@ -260,7 +261,7 @@ class ListAgents:
             for m in (roster.members(team) if team else ())
         ]
         mates = {m.agent for name in roster.names for m in roster.everybody(name)}
-        spawner = services.spawner  # of mates each has its row already, or has shut down
+        spawner = services.spawner  # teammates already have a row, or have shut down
         rows += [_agent_row(known, supervisor) for known in spawner.known.values() if known.id not in mates]
         lines = [f"{r['agentId']}  {r['name']}  {r['type']}  {r['status']}  {r['description']}" for r in rows]
         jobs = [_job_row(job) for job in supervisor.jobs.running() if job.kind != "agent"]

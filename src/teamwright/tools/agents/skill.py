@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import SkillRunner
 
 NAME = "Skill"
-MOST_LISTED = 8_192  # characters of the listing
-MOST_WORDS = 250  # of one description
+MOST_LISTED = 8_192  # characters in the list
+MOST_WORDS = 250  # characters per description
 MOST_TEXT = 200_000
 
 _DESCRIPTION = """\
@@ -36,16 +36,16 @@ class SkillArgs(Struct, frozen=True):
 
 
 def skill_spec(skills: "Sequence[Skill]") -> ToolSpec:
-    """`skills` are those that the model may call."""
+    """The tool for `skills`, those that the model may call."""
     return spec(NAME, f"{_DESCRIPTION}\n\n{listing(skills)}", SkillArgs)
 
 
 def listing(skills: "Sequence[Skill]", most: int = MOST_LISTED) -> str:
-    """Names and descriptions as far as there is room; then names alone; then how many more there are."""
+    """Names and descriptions while there is room, then only names, then the number of the rest."""
     if not skills:
         return "There are no skills here yet."
     lines, rest = ["Skills:"], list[str]()
-    room = most - len(lines[0]) - min(most // 4, sum(len(skill.name) + 2 for skill in skills))  # names come first
+    room = most - len(lines[0]) - min(most // 4, sum(len(skill.name) + 2 for skill in skills))  # keeps room for names
     for skill in skills:
         line = _line(skill)
         if rest or len(line) + 1 > room:

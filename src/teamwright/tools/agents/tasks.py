@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MOST_SUBJECT = 200  # characters
 MOST_DESCRIPTION = 64 * 1024  # bytes
-MOST_LISTED = 500  # tasks that one listing shows; open ones first
+MOST_LISTED = 500  # tasks in one list, open ones first
 MOST_SHOWN = 500  # characters of a description in a listing
 _ID = re.compile(r"\s*#?([1-9][0-9]{0,14})\s*", re.ASCII)
 _NONE = frozenset({"", "none", "null", "nobody"})
@@ -232,11 +232,11 @@ class TaskUpdate:
         return said(words, data)
 
 
-# --- words
+# --- text
 
 
 def line_of(task: Task) -> str:
-    """One line for the model, and for a person."""
+    """A task on one line, for models and people."""
     owner = f" (owner {task.owner})" if task.owner else ""
     waits = f" [blocked by {listed(task.blocked_by)}]" if task.blocked_by else ""
     return visible(f"#{task.id} [{task.status}] {task.subject}{owner}{waits}").replace("\n", " ")
@@ -259,7 +259,7 @@ def _words(done: Done, me: AgentId) -> str:
 
 
 def _kept(board: "TaskBoard", task: Task, me: AgentId) -> str:
-    """Of a task whose owner is still to come: a name that was misspelt is seen here."""
+    """A note for a task whose owner has not joined yet; it exposes misspelled names."""
     if task.agent is not None or not task.owner or task.status != "pending":
         return ""
     there = ", ".join(board.scope.names(me)[:50])
@@ -289,11 +289,11 @@ def _short(task: Task) -> dict[str, Any]:
     return found
 
 
-# --- what the model sent
+# --- parsing what the model sent
 
 
 def _lenient(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Ids may come as `"3"`, `3` or `"#3"`, lists of them as one text."""
+    """Accepts ids as `"3"`, `3` or `"#3"`, and lists of them as one string."""
     found = dict(args)
     if isinstance(found.get("taskId"), int):
         found["taskId"] = str(found["taskId"])
@@ -361,7 +361,7 @@ def _owner(board: "TaskBoard", me: AgentId, asked: UpdateArgs) -> Owner | None:
 
 
 def _named(board: "TaskBoard", me: AgentId, owner: str) -> Owner:
-    """Whoever has that name, or will have it."""
+    """The member with this name, present or future."""
     name = owner.strip().removeprefix("@")
     if name.lower() in _NONE:
         return NOBODY

@@ -50,7 +50,7 @@ class EnterWorktree:
             raise ToolError(f"You work in a worktree of your own already, {job.tree.path}: stay there.")
         stay = await worktrees.enter(ctx.agent, ctx.desk, asked.name)
         if job is not None:
-            job.tree = stay.tree  # so that its end lets go of it, and tells of it
+            job.tree = stay.tree  # so that the job's end releases and reports it
         return _entered(stay)
 
 

@@ -1,4 +1,4 @@
-"""Changes of files as hunks: for whoever approves a call, and in the results of tools."""
+"""File changes as hunks: for the person who approves a call, and for tool results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ _LONGEST = 500
 
 
 def shown_hunks(before: str, after: str) -> tuple[Hunk, ...]:
-    """Whole lines, with hidden characters written out."""
+    """Whole lines, with hidden characters escaped."""
     found = hunks_between(before, after)
     return tuple(Hunk(hunk.old_start, hunk.new_start, tuple(map(visible, hunk.lines))) for hunk in found)
 
 
 def patch_data(before: str, after: str) -> dict[str, Any]:
-    """The hunks as data of a result; left out where they have too many lines."""
+    """The hunks as result data; left out if they have too many lines."""
     found = shown_hunks(before, after)
     if not found or sum(len(hunk.lines) for hunk in found) > _MOST_LINES:
         return {}

@@ -1,4 +1,4 @@
-"""Wraps a tool that changes a file: adds what a language server finds newly wrong there."""
+"""Wraps a tool that changes a file: reports new problems that a language server finds there."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ _LONGEST = 300
 
 
 class CheckedTool:
-    """`tool` itself decides what happens to the file; nothing here makes a change fail."""
+    """`tool` alone decides what happens to the file; a failing check never fails the change."""
 
     def __init__(self, tool: Tool, traits: ToolTraits) -> None:
         assert traits.path is not None
@@ -52,7 +52,7 @@ def _with_findings(outcome: Outcome, name: str, found: list[Diagnostic]) -> Outc
 
 
 def checked_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The same tools; those that change a file tell of what a language server finds."""
+    """The same tools; those that change files also report what a language server finds."""
     found = dict(tools)
     for name, tool in tools.items():
         traits = told_by(tool)
@@ -62,7 +62,7 @@ def checked_tools(tools: Mapping[str, Tool]) -> dict[str, Tool]:
 
 
 def _text(path: Path) -> str | None:
-    """None of what a server could not read either."""
+    """The text; None if a language server could not read it either."""
     try:
         return read_whole(path, MOST_TEXT)[0].decode()
     except (OSError, ToolError, UnicodeDecodeError):

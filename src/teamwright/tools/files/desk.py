@@ -35,7 +35,7 @@ def judged_path(path: str, desk: Desk, paths: Mapping[str, str]) -> Path:
 
 
 async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
-    """Run what only reads in a thread. A file system that does not answer costs a thread, not the agent."""
+    """Runs a read-only function in a thread. A file system that hangs costs a thread, not the agent."""
     try:
         with anyio.fail_after(_SECONDS):
             return await anyio.to_thread.run_sync(look, *asked, abandon_on_cancel=True)
@@ -44,7 +44,7 @@ async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
 
 
 def is_quick(path: str, ctx: ToolContext) -> bool:
-    """A small regular file on a disk of this machine: reading it here costs less than a trip to a thread."""
+    """A small regular file on a local disk: reading it directly costs less than a thread."""
     real = ctx.paths.get(path)
     if real is None or not ctx.desk.near or not beneath(Path(real), ctx.desk.roots):
         return False
@@ -56,7 +56,7 @@ def is_quick(path: str, ctx: ToolContext) -> bool:
 
 
 def require_fresh(desk: Desk, path: Path, found: os.stat_result) -> None:
-    """The agent must have read the file, and nobody may have changed it since."""
+    """Raises ToolError unless the agent has read the file and nobody has changed it since."""
     seen = desk.seen.get(str(path))
     if seen is None:
         raise ToolError(f"{path} exists but has not been read yet. Read it first, then change it.")
@@ -68,13 +68,13 @@ def require_fresh(desk: Desk, path: Path, found: os.stat_result) -> None:
 
 
 def remember(desk: Desk, seen: Seen) -> tuple[Seen, ...]:
-    """Note the file as it is now; what is given back belongs into the outcome."""
+    """Records the file's current state; put the returned value into the outcome."""
     desk.seen[seen.path] = seen
     return (seen,)
 
 
 def encoded(text: str, what: str) -> bytes:
-    """UTF-8 of a model's words."""
+    """A model's text as UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -82,7 +82,7 @@ def encoded(text: str, what: str) -> bytes:
 
 
 def missing(path: Path, desk: Desk) -> ToolError:
-    """There is no such file; perhaps one of these was meant."""
+    """The error for a missing file, with similar names that may have been meant."""
     words = f"{path} does not exist."
     if not is_directory(path.parent):
         words += " Its directory does not exist either."

@@ -1,4 +1,4 @@
-"""Converts files that are not plain text for the model: images, PDF text, notebooks."""
+"""Converts files other than plain text for the model: images, PDF text, notebooks."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ _BINARIES = (
 _MOST_PDF = 100 * 1024 * 1024
 _PDF_SECONDS = 30
 _PDF_PAGES = 20
-_MOST_OUTPUT = 2_000  # characters of one output of a notebook's cell
+_MOST_OUTPUT = 2_000  # characters of one cell output
 
 
 def binary_kind(head: bytes) -> str:
@@ -56,7 +56,7 @@ def show_image(handle: int, path: Path, size: int) -> tuple[tuple[Content, ...],
 
 
 async def show_pdf(handle: int, path: Path, first: int, count: int | None) -> PageView:
-    """The text of some pages, taken out by a process of its own under a limit of time and memory."""
+    """The text of some pages, extracted by a separate process with limits on time and memory."""
     if os.fstat(handle).st_size > _MOST_PDF:
         raise ToolError(f"{path} is a PDF of more than {_MOST_PDF:,} bytes. Use Bash to take out what you need.")
     total, pages, size = 0, list[str](), 0
@@ -94,7 +94,7 @@ def _failure(ended: "ChildEnded") -> str:
 
 
 def _left_pages(ended: "ChildEnded", first: int, last: int, total: int) -> Iterator[str]:
-    """What became of the pages that are not shown."""
+    """Notes on the pages that are not shown."""
     if not ended.cut and ended.code:
         yield f"[Page {last + 1} could not be read: {visible(ended.complaint.strip()) or 'it took too long'}.]"
     if last < total:
@@ -102,9 +102,9 @@ def _left_pages(ended: "ChildEnded", first: int, last: int, total: int) -> Itera
 
 
 def cells_of(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """A notebook and its cells; None where the bytes are no notebook."""
+    """A notebook and its cells; None if the bytes are not a notebook."""
     try:
-        notebook = json.loads(content)  # not msgspec: notebooks in the wild contain NaN
+        notebook = json.loads(content)  # not msgspec: real notebooks contain NaN
     except (ValueError, RecursionError):
         return None
     cells = cast("dict[str, Any]", notebook).get("cells") if isinstance(notebook, dict) else None
@@ -144,13 +144,13 @@ def _show_cell(number: int, cell: dict[str, Any]) -> str:
 
 
 def cell_id(cell: dict[str, Any], index: int) -> str:
-    """Its own id, or, in old notebooks that have none, `cell-N` by its place."""
+    """The cell's id, or `cell-N` by position in old notebooks without ids."""
     found = cell.get("id")
     return found if isinstance(found, str) and found else f"cell-{index}"
 
 
 def joined(source: object) -> str:
-    """Text that a notebook keeps whole or as a list of lines."""
+    """Text that a notebook stores as one string or as a list of lines."""
     if isinstance(source, list):
         return "".join(str(part) for part in cast("list[Any]", source))
     return source if isinstance(source, str) else ""

@@ -22,7 +22,7 @@ from teamwright.tools.files.matching import Coded, Span, decode, explain_absence
 
 _MOST = 64 * 1024 * 1024
 _MOST_PLACES = 1_000_000
-_MOST_NAMED = 1_000  # places are counted so far when only one is wanted
+_MOST_NAMED = 1_000  # how far places are counted if only one is wanted
 _AROUND = 2  # lines shown before and after a change
 _MOST_LINES = 20
 _LONGEST = 500
@@ -42,7 +42,7 @@ class EditArgs(Struct):
 
 
 class PlannedEdit(Struct):
-    """An edit that can be made: the file as it is, and its text afterwards."""
+    """A feasible edit: the file as it is, and its text afterwards."""
 
     before: str
     after: str
@@ -88,7 +88,7 @@ def _edit(asked: EditArgs, ctx: ToolContext) -> Outcome:
 
 
 def _plan(asked: EditArgs, path: Path, desk: Desk) -> PlannedEdit | None:
-    """None for a file that is made. Raises ToolError for an edit that cannot be made."""
+    """None for a file to be created. Raises ToolError if the edit is impossible."""
     encoded(asked.old_string, "old_string")
     encoded(asked.new_string, "new_string")
     if asked.old_string == asked.new_string:
@@ -143,7 +143,7 @@ def _put(text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
 
 def _tell(path: Path, text: str, places: Sequence[Span], pieces: Sequence[str]) -> str:
     first = line_of(text, places[0][0])
-    piece = pieces[0].removesuffix("\n")  # that ends its last line and begins none
+    piece = pieces[0].removesuffix("\n")  # the newline ends its last line and starts no other
     count = piece.count("\n") + 1
     # Cut out by position: splitting a big file into all its lines only to show a few would cost more than the edit.
     start = _line_start(text, places[0][0], _AROUND)

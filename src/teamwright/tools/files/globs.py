@@ -1,4 +1,4 @@
-"""Patterns for paths: `*`, `?`, `[abc]`, `{a,b}` and `**`. Matched part by part, so that no pattern is slow."""
+"""Path patterns: `*`, `?`, `[abc]`, `{a,b}` and `**`. Matched component by component, so that no pattern is slow."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Part = re.Pattern[str] | None  # None stands for `**`
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Does a relative path fit? A pattern without `/` fits the last part at any depth."""
+    """A test whether a relative path matches. A pattern without `/` matches the last component at any depth."""
     globs = [_parts(choice) for choice in choices(pattern)]
 
     def fits(path: str) -> bool:
@@ -23,7 +23,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def choices(pattern: str) -> list[str]:
-    """The pattern without braces: one for each combination."""
+    """Expands braces: one pattern for each combination."""
     done: list[str] = []
     waiting = [pattern]
     while waiting:
@@ -40,7 +40,7 @@ def choices(pattern: str) -> list[str]:
 
 
 def _braces(pattern: str, start: int) -> tuple[int, list[str]]:
-    """Where the group ends, and what it offers; groups within it are left for later."""
+    """The end of a brace group, and its options; nested groups are left for later."""
     depth, at, options = 0, start + 1, list[str]()
     for index in range(start, len(pattern)):
         match pattern[index]:
@@ -69,7 +69,7 @@ def _parts(pattern: str) -> tuple[Part, ...]:
 
 
 def _fit(parts: Sequence[str], glob: Sequence[Part]) -> bool:
-    """Walk both; when stuck, let the last `**` swallow one more part."""
+    """Walks both; on a mismatch the last `**` takes one more component."""
     at = place = 0
     retry = -1
     tried = 0

@@ -1,4 +1,4 @@
-"""Reads ripgrep's output line by line, filtered by file and bounded; counts the rest."""
+"""Parses ripgrep's output line by line, filters by file, bounds it, and counts the rest."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from teamwright.core.text import plural
 from teamwright.tools.bounds import visible
 
 LINES = 250  # lines or files, unless the model asks for another number
-MOST_COUNTED = 100_000  # lines that are counted beyond those that are shown
+MOST_COUNTED = 100_000  # lines counted beyond those shown
 _MOST = 30_000  # characters
 _MOST_PATHS = 50_000
 _NUMBERED = re.compile(rb"(\d+)([:-])")
@@ -24,7 +24,7 @@ Shape = Literal["content", "files_with_matches", "count"]
 
 
 class Hit(Struct, frozen=True):
-    """A line of a file. `mark` stands behind the path where both share a line; `gap`: lines before it are left out."""
+    """A line of a file. `mark` follows the path if both share a line; `gap`: lines before it are left out."""
 
     path: str
     mark: str
@@ -33,7 +33,7 @@ class Hit(Struct, frozen=True):
 
 
 class Hits:
-    """Collects what is to be shown; says when it has enough."""
+    """Collects what to show, and reports when it has enough."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class Hits:
         self.offset = offset
         self.numbers = numbers
         self.wanted = wanted
-        self.name = name  # how a path is shown
-        self.only = only  # the single file that is searched
+        self.name = name  # how to display a path
+        self.only = only  # the only file searched
         self.hits: list[Hit] = []
         self.paths: list[str] = []
         self.matches = 0
-        self.left_out = self.left_files = 0  # lines that are not shown any more, and the files that have them
+        self.left_out = self.left_files = 0  # lines not shown, and the files they are in
         self._last_left = ""
-        self._passed = 0  # before the offset
+        self._passed = 0  # lines or files skipped before the offset
         self._size = 0
         self._gap = False
         self._held = b""  # first lines of a path that contains newlines
@@ -81,7 +81,7 @@ class Hits:
             self._add(self.name(path))
 
     def take(self, line: bytes) -> bool:
-        """One line of output: `path NUL rest`, where a path may itself contain newlines."""
+        """Takes one line of output: `path NUL rest`, where the path itself may contain newlines."""
         line = self._held + line
         path, null, rest = line.partition(b"\0")
         if not null:
@@ -126,7 +126,7 @@ class Hits:
             return True
         mark = found[2].decode()
         self.matches += mark == ":"
-        if self._is_full:  # spare the work: it is only counted
+        if self._is_full:  # it is only counted
             return self._add("")
         text = visible(rest[found.end() :].decode(errors="replace").removesuffix("\r"))
         number = found[1].decode() + mark if self.numbers else ""
@@ -137,7 +137,7 @@ class Hits:
         return self._size > _MOST or (self.limit is not None and len(self.hits) >= self.limit)
 
     def _add(self, text: str, mark: str = "") -> bool:
-        """False: this line is already too much, and too many were counted."""
+        """False once this line and too many others had to be left out."""
         gap, self._gap = self._gap, False
         if self._passed < self.offset:
             self._passed += 1
@@ -151,7 +151,7 @@ class Hits:
         return self.left_out < MOST_COUNTED
 
     def lines(self) -> list[str]:
-        """The path of a file stands once, above its lines, where there are several."""
+        """The lines to show. A file with several lines gets its path once, above them."""
         if self.shape != "content":
             return [hit.text for hit in self.hits]
         parts = [_part(path, list(hits), alone=bool(self.only)) for path, hits in groupby(self.hits, lambda h: h.path)]
@@ -179,7 +179,7 @@ class Hits:
 
 
 def _part(path: str, hits: Sequence[Hit], *, alone: bool) -> list[str]:
-    """What is shown of one file; `alone`: there is no other."""
+    """The lines of one file; `alone`: it is the only one."""
     if len(hits) == 1 and not alone:
         return [f"{path}{hits[0].mark}{hits[0].text}"]
     lines = [] if alone else [path]

@@ -1,4 +1,4 @@
-"""Finds a piece of text in a file's content and replaces it: pure, and lossless in every encoding."""
+"""Finds and replaces text in a file's content: pure, and lossless in every encoding."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from teamwright.core.errors import ToolError
 _LINE_END = re.compile(r"\r\n|\n")
 _BARE_END = re.compile(r"(?<!\r)\n")
 _NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
-_MOST_SEARCHED = 8_000_000  # characters, when an explanation is looked for
+_MOST_SEARCHED = 8_000_000  # characters searched for an explanation
 
 Span = tuple[int, int]
 
@@ -38,7 +38,7 @@ def decode(content: bytes, name: str) -> Coded:
 
 
 def find_places(text: str, old: str, *, overlapping: bool = False, most: int = 1_000_000) -> list[Span]:
-    """The places of `old`; its newlines stand for CRLF too where the file has them."""
+    """The places of `old`; its newlines also match CRLF if the file has any."""
     search = _searcher(text, old)
     places: list[Span] = []
     at = 0
@@ -55,7 +55,7 @@ def _searcher(text: str, old: str) -> Callable[[int], Span | None]:
 
     if not _loose(text, old) or "\n" not in old:
         return literally
-    # The second half must not match the newline of a CRLF by itself: each place is found once.
+    # The second alternative must not match the newline of a CRLF, or places would be found twice.
     pattern = re.compile(r"(?:\r\n|(?<!\r)\n)".join(re.escape(line) for line in old.split("\n")))
 
     def loosely(at: int) -> Span | None:
@@ -66,12 +66,13 @@ def _searcher(text: str, old: str) -> Callable[[int], Span | None]:
 
 
 def _loose(text: str, old: str) -> bool:
-    """A model sends plain newlines. Where it names a carriage return itself, it is taken by the letter."""
+    """Models send plain newlines, which match either line end. Text that contains a carriage return is matched
+    exactly."""
     return "\r" not in old and "\r\n" in text
 
 
 def replacement(text: str, place: Span, old: str, new: str) -> str:
-    """What stands at `place` afterwards: `new`, with the line ends that the file has there."""
+    """The replacement at `place`: `new`, with the line ends that the file has there."""
     if not _loose(text, old) or "\n" not in new:
         return new
     matched = text[slice(*place)]
@@ -85,7 +86,7 @@ def replacement(text: str, place: Span, old: str, new: str) -> str:
 
 
 def _kept_ends(before: list[str], after: list[str], ends: list[str], usual: str) -> list[str]:
-    """Lines that stay keep their ends, so that a file with mixed ones stays as mixed as it was."""
+    """Unchanged lines keep their line ends, so that a file with mixed ones stays that way."""
     if len(before) == len(after):
         return ends
     shorter = min(len(before), len(after)) - 1
@@ -96,7 +97,7 @@ def _kept_ends(before: list[str], after: list[str], ends: list[str], usual: str)
 
 
 def _end_near(text: str, place: Span) -> str:
-    """Of the line that it stands on, else of the line before."""
+    """The line end of the line at `place`, else of the line before."""
     following = _LINE_END.search(text, place[1])
     if following:
         return following[0]
@@ -108,7 +109,7 @@ def line_of(text: str, at: int) -> int:
 
 
 def explain_absence(text: str, old: str) -> str:
-    """Why `old` was not found, if the reason is a common one."""
+    """Why `old` was not found, if there is a common reason."""
     bare = _NUMBERED.sub("", old)
     if bare != old and find_places(text, bare):
         return " It is there without the line numbers that Read shows: leave them out."

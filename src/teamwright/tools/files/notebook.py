@@ -79,7 +79,7 @@ def _edit(asked: NotebookArgs, ctx: ToolContext) -> Outcome:
 
 
 def _change(notebook: dict[str, Any], cells: list[dict[str, Any]], asked: NotebookArgs, path: Path) -> tuple[str, str]:
-    """What was done, and to which cell."""
+    """Changes the cell; returns what was done, and to which cell."""
     at = _place(cells, asked.cell_id, path)
     if asked.edit_mode == "insert":
         if asked.cell_type is None:
@@ -111,7 +111,7 @@ def _replace(cell: dict[str, Any], asked: NotebookArgs) -> None:
     cell["source"] = _lines(asked.new_source, as_list=isinstance(cell.get("source"), list))
     kind = asked.cell_type or cell.get("cell_type")
     cell["cell_type"] = kind
-    if kind == "code":  # what the old source printed is no longer true
+    if kind == "code":  # the old outputs no longer apply
         cell["execution_count"] = None
         cell["outputs"] = []
     else:
@@ -124,7 +124,7 @@ def _new_cell(notebook: dict[str, Any], cells: list[dict[str, Any]], kind: str, 
     if kind == "code":
         cell["execution_count"] = None
     minor = notebook.get("nbformat_minor")
-    if isinstance(minor, int) and minor >= 5:  # ids came with 4.5
+    if isinstance(minor, int) and minor >= 5:  # ids exist since 4.5
         cell["id"] = os.urandom(4).hex()
     cell["metadata"] = {}
     if kind == "code":
@@ -142,7 +142,7 @@ def _lines(source: str, *, as_list: bool) -> str | list[str]:
 
 
 def _encode(notebook: dict[str, Any], before: bytes) -> bytes:
-    """As the file was written: its indent, its escapes, its last newline."""
+    """Encodes in the file's own style: indentation, escapes, final newline."""
     import json  # noqa: PLC0415  # unlike msgspec it can write all of these
 
     found = _INDENT.match(before.removeprefix(_BOM))
@@ -155,6 +155,6 @@ def _encode(notebook: dict[str, Any], before: bytes) -> bytes:
     text += "\n" if before.endswith(b"\n") else ""
     try:
         return bom + text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can write
+    except UnicodeEncodeError:  # a lone surrogate, which can only be escaped
         text = json.dumps(notebook, indent=indent, separators=separators) + "\n" * before.endswith(b"\n")
         return bom + text.encode()

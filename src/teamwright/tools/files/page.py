@@ -1,4 +1,4 @@
-"""Page of text as the model reads it: numbered lines, bounded, with notes at the end."""
+"""A page of text as the model reads it: numbered lines, bounded, with notes at the end."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from teamwright.tools.bounds import visible
 
 LINES = 2_000
 MOST = 100_000  # bytes, about 25,000 tokens
-LONGEST = 2_000  # characters of one line
+LONGEST = 2_000  # characters per line
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -21,7 +21,7 @@ class PageView(Struct, frozen=True):
 
 
 def show_page(read: Callable[[int], bytes], path: str, start: int, limit: int | None, *, note: str = "") -> PageView:
-    """Lines `start` and on of what `read` gives; as many as fit where nobody asked for fewer."""
+    """Lines from `start` on of what `read` returns; as many as fit unless `limit` asks for fewer."""
     page = read_page(read, start, limit or LINES, most=MOST, longest=LONGEST * 4)
     if not page.lines:
         if start == 1:
@@ -69,7 +69,7 @@ def _ends_cr(line: FileLine) -> bool:
 
 
 def _way_on(page: Page, start: int, asked: int | None) -> list[str]:
-    """Whoever has got the lines that they asked for need not be told to go on."""
+    """Notes on how to continue; none if the model got all the lines it asked for."""
     last = start + len(page.lines) - 1
     if page.endless:
         return [f"Line {last:,} goes on for so long that its end was not looked for. Use Bash for this file."]

@@ -22,7 +22,7 @@ from teamwright.tools.files.desk import is_quick, judged, look_up, missing, reme
 from teamwright.tools.files.documents import binary_kind, cells_of, show_image, show_notebook, show_pdf
 from teamwright.tools.files.page import LINES, PageView, show_page
 
-_MOST_DECODED = 32 * 1024 * 1024  # UTF-16 and notebooks are taken whole
+_MOST_DECODED = 32 * 1024 * 1024  # bytes; UTF-16 and notebooks are read whole
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DESCRIPTION = f"""\
 Reads a file and shows it with line numbers (number, tab, line; they are not part of the file).
@@ -105,7 +105,7 @@ def _read_text(handle: int, path: Path, head: bytes, asked: ReadArgs) -> PageVie
 
 
 def _read_notebook(path: Path, asked: ReadArgs) -> PageView | None:
-    """None: it is no notebook after all, and shown as text."""
+    """None: it is not a notebook after all, so it is shown as text."""
     notebook = cells_of(read_whole(path, _MOST_DECODED)[0])
     return show_notebook(notebook[1], path, asked.offset or 1, asked.limit) if notebook else None
 

@@ -1,4 +1,4 @@
-"""Glob and Grep: files by name and by content, below a judged directory, without what Read is denied."""
+"""Glob and Grep: find files by name and content below a judged directory, except what Read is denied."""
 
 import os
 import stat
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _SHOWN = 100
 _MOST_PATHS = 200_000
 _LONGEST_PATTERN = 10_000
-_MOST_MULTILINE = 100 * 1024 * 1024  # such a file is held in memory
-_MOST_AGAIN = 16 * 1024 * 1024  # bytes of a file, once one was too much for the search
+_MOST_MULTILINE = 100 * 1024 * 1024  # bytes; the file is held in memory
+_MOST_AGAIN = 16 * 1024 * 1024  # bytes per file, after one was too much for the search
 _STARVED = (
     f"[Files of more than {_MOST_AGAIN >> 20} MiB were left out: one has a line that is too long to be searched.]"
 )
@@ -115,7 +115,7 @@ class GrepTool:
         if is_file:
             return await _grep_file(root, asked, ctx)
         hits, ended = await _grep_below(root, asked, ctx, [])
-        if ended.starved:  # once more, without whatever has lines that do not fit into memory
+        if ended.starved:  # retry without files whose lines do not fit into memory
             hits, ended = await _grep_below(root, asked, ctx, [f"--max-filesize={_MOST_AGAIN}"])
             return _answer(hits, ended, _STARVED)
         return _answer(hits, ended)
@@ -193,7 +193,7 @@ def _notes(ended: "ChildEnded", left_out: int) -> list[str]:
 
 
 def _where(path: str | None, ctx: ToolContext) -> tuple[Path, bool]:
-    """What is to be searched, and whether it is a single file."""
+    """What to search, and whether it is a single file."""
     root = judged(path, ctx) if path else resolve(".", ctx.desk.cwd)
     try:
         found = os.stat(root)  # noqa: PTH116
@@ -205,7 +205,7 @@ def _where(path: str | None, ctx: ToolContext) -> tuple[Path, bool]:
 
 
 def _below(pattern: str, root: Path) -> str:
-    """An absolute pattern made relative; one that leads elsewhere would not have been judged."""
+    """Makes an absolute pattern relative. One that leads elsewhere is refused, because it was not judged."""
     if not pattern.startswith("/"):
         return pattern
     relative = pattern.removeprefix(f"{str(root).rstrip('/')}/")
@@ -227,7 +227,7 @@ def _wanted(glob: str | None, root: Path, ctx: ToolContext) -> Callable[[str], b
 
 
 def _namer(root: Path, ctx: ToolContext) -> Callable[[str], str]:
-    """Paths are shown relative to the working directory where they lie below it."""
+    """Displays paths relative to the working directory if they are below it."""
     cwd = resolve(".", ctx.desk.cwd)
 
     def name(path: str) -> str:
@@ -265,7 +265,7 @@ def _options(asked: GrepArgs) -> list[str]:
 
 
 def _narrow(asked: GrepArgs) -> list[str]:
-    """Spare rg the files that cannot fit. Not by --glob: that would also bring back what .gitignore leaves out."""
+    """Spares rg files that cannot match. Does not use --glob, because that would also search ignored files."""
     if asked.type:
         return [f"--type={asked.type}"]
     if not asked.glob or asked.glob.startswith("!"):

@@ -17,7 +17,7 @@ from teamwright.tools.define import read_args, spec
 from teamwright.tools.files.changes import patch_data, shown_hunks
 from teamwright.tools.files.desk import encoded, judged, judged_path, remember, require_fresh
 
-_MOST_COMPARED = 1_000_000  # bytes of a file that is compared with what replaces it
+_MOST_COMPARED = 1_000_000  # bytes of a file that is compared with its replacement
 _DESCRIPTION = """\
 Writes a whole file as UTF-8, exactly as given; missing directories are made.
 A file that exists is replaced, but only if you have Read it and it has not changed since. To change a part of a file
@@ -66,7 +66,7 @@ def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
 
 
 def _before(path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:
-    """The text that is replaced, as far as a change of it can be shown, and the file as it is; None: there is none."""
+    """The text to be replaced, if a diff can be shown, and the file's current state; None if there is no file."""
     basis = look(path)
     if basis is None:
         return "", None

@@ -1,4 +1,4 @@
-"""Meanings of exit status 1 where it is an answer and no failure: a search without matches, files that differ."""
+"""Explains exit status 1 where it is an answer rather than a failure: a search without matches, files that differ."""
 
 import re
 from collections.abc import Sequence
@@ -9,24 +9,24 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ASSIGNMENT = re.compile(r"\w+=")
-_COMPLAINT = re.compile(r"^(?:ba)?sh: ", re.MULTILINE)  # the shell itself says that something is wrong
+_COMPLAINT = re.compile(r"^(?:ba)?sh: ", re.MULTILINE)  # an error from the shell itself
 _MATCHES, _SAME, _TRUE = "no matches", "they differ", "false"
 _ANSWERS = {
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "pgrep", "git grep"), _MATCHES),
     **dict.fromkeys(("diff", "cmp", "git diff"), _SAME),
     **dict.fromkeys(("test", "[", "[["), _TRUE),
 }
-_BEFORE = frozenset({"cd", "echo", "printf", *_ANSWERS})  # before `&&`: what fails aloud, or answers as well
+_BEFORE = frozenset({"cd", "echo", "printf", *_ANSWERS})  # allowed before `&&`: they fail loudly, or are answers too
 
 
 def meaning(command: str, output: str) -> str:
-    """Of exit code 1, in words; empty where it is a failure, or where that cannot be told for sure."""
+    """The meaning of exit code 1 in words; empty if it is a failure or cannot be told for sure."""
     if "pipefail" in command or _COMPLAINT.search(output):
         return ""
     *earlier, (join, last) = _steps(command)
     found = _ANSWERS.get(last, "")
     for before, name in reversed(earlier):
-        if join == "&&":  # it may have ended the line
+        if join == "&&":  # the line may have ended at the program before
             found = found if name in _BEFORE and not (found == _MATCHES and output.strip()) else ""
         elif not join.startswith("|") or join == "||":
             break
@@ -35,7 +35,7 @@ def meaning(command: str, output: str) -> str:
 
 
 def _steps(command: str) -> list[tuple[str, str]]:
-    """The programs of a plain line, each after what joins it to the one before; nothing is known of other lines."""
+    """The programs of a plain command line, each with the operator before it; for other lines nothing is known."""
     steps: list[tuple[str, list[str]]] = [("", [])]
     command, at, is_target = command.strip().rstrip("; \t\n"), 0, False
     while at < len(command):
@@ -55,7 +55,7 @@ def _steps(command: str) -> list[tuple[str, str]]:
 
 
 def _program(words: Sequence[str]) -> str:
-    """Its name; git's with its command."""
+    """The program's name; for git with its subcommand."""
     rest = list(words)
     while rest and _ASSIGNMENT.match(rest[0]):
         del rest[0]

@@ -1,4 +1,4 @@
-"""Words for a model about the sandbox in which its commands run."""
+"""Describes to a model the sandbox in which its commands run."""
 
 from msgspec import Struct, structs
 
@@ -11,9 +11,9 @@ LEAVING = "Run outside of the sandbox; a person must agree each time"
 
 
 class SandboxWords(Struct, frozen=True):
-    """`own_tmp`: /tmp is the commands' own. `network`: there is a proxy. `asks`: somebody can allow further hosts.
+    """`own_tmp`: commands have a private /tmp. `network`: there is a proxy. `asks`: somebody can allow further hosts.
 
-    `leaves`: a command may wish to run outside.
+    `leaves`: a command may ask to run outside.
     """
 
     own_tmp: bool
@@ -23,7 +23,7 @@ class SandboxWords(Struct, frozen=True):
     leaves: bool = True
 
     def tell(self, spec: ToolSpec) -> ToolSpec:
-        """A tool that runs commands, as the model is told of it where a sandbox holds them."""
+        """The tool that runs commands, with the sandbox added to its description."""
         schema = dict(spec.schema)
         if self.leaves:
             schema["properties"] = {**schema["properties"], LEAVES: {"type": "boolean", "description": LEAVING}}

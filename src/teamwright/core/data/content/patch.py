@@ -1,4 +1,4 @@
-"""Change of a text as hunks: the lines that go and come, with their numbers and some lines around them."""
+"""Computes the change of a text as hunks: removed and added lines with line numbers and context."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 CONTEXT = 3
-MOST_LINES = 1_500  # of both sides together, between the first change and the last; beyond it there are no hunks
+MOST_LINES = 1_500  # old and new together, from the first change to the last; above this no hunks are made
 
 
 class Hunk(Struct, frozen=True):
@@ -25,7 +25,7 @@ class _ResultHunk(Struct):
 
 
 def patch_of(data: dict[str, Any] | None) -> tuple[Hunk, ...]:
-    """The hunks of a result; a tool that somebody else brought may have written anything there."""
+    """The hunks in a tool's result data. Third-party tools may put anything there, so bad data yields none."""
     try:
         hunks = msgspec.convert((data or {}).get("structuredPatch") or [], list[_ResultHunk])
     except msgspec.ValidationError:
@@ -34,13 +34,13 @@ def patch_of(data: dict[str, Any] | None) -> tuple[Hunk, ...]:
 
 
 def count_lines(hunks: Iterable[Hunk]) -> tuple[int, int]:
-    """Those that come and those that go."""
+    """The number of added and of removed lines."""
     marks = [line[0] for hunk in hunks for line in hunk.lines]
     return marks.count("+"), marks.count("-")
 
 
 def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
-    """None where nothing changes, or where too many lines lie between the first change and the last."""
+    """The hunks of a change; none if nothing changed or if too many lines lie between the first and the last change."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # slow to import
 
     start, old_end, new_end = _changed_lines(before, after)
@@ -59,12 +59,13 @@ def hunks_between(before: str, after: str) -> tuple[Hunk, ...]:
 
 
 def _lines(text: str) -> list[str]:
-    """The end of the last line begins no further one."""
+    """Splits lines; a final newline does not start another one."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def _changed_lines(before: str, after: str) -> tuple[int, int, int]:
-    """Start of the lines that differ, with context, and their ends in both: a big file is not split as a whole."""
+    """Start of the differing lines, with context, and their end in both texts. Avoids splitting a big file as a
+    whole."""
     most = min(len(before), len(after))
     same = _common(most, lambda n: before[:n] == after[:n])
     back = _common(most - same, lambda n: before[len(before) - n :] == after[len(after) - n :])
@@ -84,7 +85,7 @@ def _changed_lines(before: str, after: str) -> tuple[int, int, int]:
 
 
 def _common(most: int, agree: Callable[[int], bool]) -> int:
-    """The largest n up to `most` for which they agree; if they do for one, they do for all below."""
+    """The largest n up to `most` with `agree(n)`, by bisection: if it holds for n, it holds for all smaller numbers."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

@@ -14,13 +14,13 @@ from teamwright.core.data.message import Block, Content, Image, Message, Text
 
 MOST_SIDE = 8_000  # pixels
 MOST_DATA = 5 * 1024 * 1024  # characters of base64
-FEW = 20  # pictures of one request: beyond them providers take only small ones
+FEW = 20  # pictures per request; above that, providers accept only small ones
 SMALL_SIDE = 2_000
-MOST_PICTURES = 100  # of one conversation
+MOST_PICTURES = 100  # per conversation
 _PNG = b"\x89PNG\r\n\x1a\n"
-_PNG_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # by kind of colour
-_BARE = frozenset((0x01, *range(0xD0, 0xD8)))  # JPEG's markers that nothing follows
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # and those that tell the size
+_PNG_DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # per colour type
+_BARE = frozenset((0x01, *range(0xD0, 0xD8)))  # JPEG markers without a payload
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG markers that carry the image size
 _SMALLER = "Make a smaller copy of it, with Bash if you can, and use that."
 
 
@@ -31,14 +31,14 @@ class Picture(Struct, frozen=True):
 
 
 class BadPicture(ValueError):
-    """Why it cannot be sent, as the end of a sentence that begins with its name."""
+    """Why a picture cannot be sent, worded to follow its name in a sentence."""
 
 
 class Album(Struct):
-    """What a conversation holds already."""
+    """The pictures a conversation already holds."""
 
     pictures: int = 0
-    large: int = 0  # of more than SMALL_SIDE
+    large: int = 0  # with a side longer than SMALL_SIDE
 
     def add(self, blocks: Iterable[object]) -> None:
         for block in blocks:
@@ -48,7 +48,7 @@ class Album(Struct):
 
 
 def kind_of(head: bytes) -> str:
-    """The media type of a picture that models take, or nothing."""
+    """The media type, if models accept it; otherwise empty."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     if head.startswith(_PNG):
@@ -59,7 +59,7 @@ def kind_of(head: bytes) -> str:
 
 
 def examine(raw: bytes) -> Picture:
-    """What it is. Raises BadPicture for what a provider would refuse."""
+    """Format and size of a picture. Raises BadPicture for one that a provider would refuse."""
     if not raw:
         raise BadPicture("is empty")
     media = kind_of(raw)
@@ -83,18 +83,18 @@ def examine(raw: bytes) -> Picture:
 
 
 def fitted(image: Image) -> Image | Text:
-    """The picture as it can be sent, under its true media type; else words in its place."""
+    """The picture ready to be sent, under its true media type, or a text in its place."""
     try:
         raw = _decoded(image.data)
         media = examine(raw).media_type
     except BadPicture as error:
         return Text(f"[An image was left out here: it {str(error).rstrip('.')}.]")
-    data = b64encode(raw).decode()  # one spelling: no line ends, whole padding
+    data = b64encode(raw).decode()  # one canonical encoding: no line breaks, full padding
     return image if (media, data) == (image.media_type, image.data) else Image(media, data)
 
 
 def admitted(content: tuple[Content, ...], album: Album, *, words_only: bool = False) -> tuple[Content, ...]:
-    """What enters a conversation. `words_only`: of an error, which may hold no pictures."""
+    """The content as it enters a conversation. `words_only`: it belongs to an error, which may hold no pictures."""
     if not any(isinstance(part, Image) for part in content):
         return content
     kept, now = list[Content](), Album(album.pictures, album.large)
@@ -108,7 +108,7 @@ def admitted(content: tuple[Content, ...], album: Album, *, words_only: bool = F
 
 
 def with_fit_pictures(message: Message, album: Album) -> Message:
-    """A message of ours or of a person."""
+    """The message with pictures that cannot be sent replaced by text. For messages from us or from a person."""
     if not any(isinstance(block, Image) for block in message.blocks):
         return message
     blocks, now = list[Block](), Album(album.pictures, album.large)
@@ -120,7 +120,8 @@ def with_fit_pictures(message: Message, album: Album) -> Message:
 
 
 def _room(image: Image, album: Album) -> Image | Text:
-    """Beyond FEW pictures a request may hold small ones only, the earlier ones included."""
+    """The picture if the request has room for it, else a text. A request with more than FEW pictures may hold only
+    small ones, which includes the earlier pictures."""
     if album.pictures >= MOST_PICTURES:
         return Text(f"[An image was left out here: the conversation holds {MOST_PICTURES} already, the most it can.]")
     if album.pictures < FEW:
@@ -142,7 +143,7 @@ def _is_large(image: Image) -> bool:
     try:
         found = examine(_decoded(image.data))
     except BadPicture:
-        return False  # of a conversation that is older than this examination
+        return False  # the conversation predates this check
     return max(found.width, found.height) > SMALL_SIDE
 
 
@@ -158,7 +159,7 @@ def _decoded(data: str) -> bytes:
         raise BadPicture("is not written in base64") from None
 
 
-# --- width and height; IndexError where the data ends too early
+# --- width and height; IndexError if the data ends too early
 
 
 def _at(data: bytes, start: int, size: int) -> bytes:
@@ -221,7 +222,7 @@ def _jpeg(data: bytes) -> tuple[int, int]:
 def _gif(data: bytes) -> tuple[int, int]:
     width, height = _little(data, 6, 2), _little(data, 8, 2)
     at, frames = 13 + _palette(_at(data, 10, 1)[0]), 0
-    while not (frames and at == len(data)) and (kind := _at(data, at, 1)[0]) != 0x3B:  # some lack the last byte
+    while not (frames and at == len(data)) and (kind := _at(data, at, 1)[0]) != 0x3B:  # some files lack the final byte
         if kind == 0x2C:
             x, y, w, h = (_little(data, at + 1 + 2 * n, 2) for n in range(4))
             width, height, frames = max(width, x + w), max(height, y + h), frames + 1

@@ -30,7 +30,7 @@ _SHARED = "You and the original work on the same files: commit nothing unless th
 
 
 def directive(task: str, *, moved: str = "") -> str:
-    """The one text in which siblings differ. `moved` tells of the fork's worktree, if it has one."""
+    """The only text in which siblings differ. `moved` describes the fork's worktree, if it has one."""
     notice = f"{moved} {_APART}" if moved else _SHARED
     return "\n\n".join([_RULES, notice, f"fork-directive: {task}"])
 
@@ -40,7 +40,8 @@ def placeholders(calls: Iterable[ToolCall]) -> tuple[ToolResult, ...]:
 
 
 def is_fork(messages: Sequence[Message]) -> bool:
-    """By what it was told, wherever it comes from. What tools returned does not count: any file can hold the tag."""
+    """Whether the conversation was told so, wherever it was loaded from. Tool results do not count: any file can hold
+    the tag."""
     return any(
         TAG in block.text
         for message in messages

@@ -54,18 +54,18 @@ class History(Struct, eq=False):
     started: AgentStarted | None = None
     rendered: Rendered | None = None
     messages: list[Message] = []
-    asked: int = 0  # messages that the last answered request had: where its cache marker was
-    tokens: int = 0  # that the last request and its reply had; 0 where none is known
-    owed: tuple[ToolResult, ...] = ()  # of a fork: what stands before its directive, in one message with it
-    shared: int = 0  # of a fork: the number of that message, from 1
-    is_fork: bool = False  # by what it was told
+    asked: int = 0  # number of messages in the last answered request: its cache marker was there
+    tokens: int = 0  # in the last request and its reply; 0 if unknown
+    owed: tuple[ToolResult, ...] = ()  # in a fork: placeholder results before its directive, in the same message
+    shared: int = 0  # in a fork: the number of that message, from 1
+    is_fork: bool = False  # known from what it was told
     written_by: str = ""  # the model of the last reply
     album: Album = field(default_factory=Album)  # the pictures that the next request will hold
-    prompts: list[str] = []  # what a person, or a parent, asked for in words, from the beginning
-    prompted: int = 0  # how often somebody asked; a rewind counts, and ends what was granted for a prompt
-    heard: list[str] = []  # the same, and what the person answered in between
-    changed: dict[str, None] = {}  # files that its own tools wrote
-    calls: dict[CallId, ToolCall] = {}  # of the last reply, while results are missing
+    prompts: list[str] = []  # what a person or a parent asked for, as text, from the beginning
+    prompted: int = 0  # number of prompts; rewinds count too, because grants given for one prompt end there
+    heard: list[str] = []  # the prompts and the person's answers in between
+    changed: dict[str, None] = {}  # files written by its own tools
+    calls: dict[CallId, ToolCall] = {}  # calls of the last reply, as long as results are missing
     results: dict[CallId, ToolResult] = {}
     begun: set[CallId] = set()
     used: set[CallId] = set()  # every call id of the conversation
@@ -77,30 +77,30 @@ class History(Struct, eq=False):
     turns: int = 0
     tool_uses: int = 0
     denials: list[Denied] = []
-    ends: int = 0  # turns that have ended
-    resting: bool = False  # a call of its own has ended the turn
-    stop: Stop | None = None  # of the last reply
-    ended: TurnEnded | None = None  # how the last turn ended; None while one is under way
+    ends: int = 0  # number of ended turns
+    resting: bool = False  # one of its own calls has ended the turn
+    stop: Stop | None = None  # stop reason of the last reply
+    ended: TurnEnded | None = None  # how the last turn ended; None during a turn
 
     @property
     def open_calls(self) -> list[ToolCall]:
-        """Calls that have no result yet, in the order asked."""
+        """Calls without a result, in the order asked."""
         return [call for id, call in self.calls.items() if id not in self.results]
 
     @property
     def speaks_last(self) -> bool:
-        """The last message is the agent's own. No provider takes a request that ends so."""
+        """Is the last message the agent's own? No provider accepts a request that ends that way."""
         return bool(self.messages) and self.messages[-1].role == "assistant"
 
     @property
     def over(self) -> bool:
-        """Its last reply asks for nothing, or a call has ended the turn: over, be that recorded or not."""
+        """Whether the turn is over, recorded or not: the last reply asks for nothing, or a call has ended the turn."""
         answered = self.speaks_last and not self.calls and self.stop not in (None, "max_tokens", "pause")
         return self.resting or answered
 
     @property
     def last_words(self) -> str:
-        """The last thing that the agent said."""
+        """The last text of the agent."""
         return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), "")
 
     def apply(self, event: Durable) -> None:
@@ -144,7 +144,7 @@ class History(Struct, eq=False):
                 assert_never(event)
 
     def branch(self, messages: Sequence[Message], calls: Iterable[ToolCall]) -> "History":
-        """What a copy begins with: the conversation up to these calls, and nothing else that is this agent's own."""
+        """The start of a copy: the conversation up to these calls, without the rest of this agent's state."""
         branch = History()
         branch.messages, branch.asked, branch.used = list(messages), self.asked, set(self.used)
         branch.tokens, branch.owed = self.tokens, placeholders(calls)
@@ -162,7 +162,7 @@ class History(Struct, eq=False):
         self.ended, self.resting = None, False
 
     def _replied(self, event: Replied) -> None:
-        if self.speaks_last and not self.calls:  # by a version that let such a request leave
+        if self.speaks_last and not self.calls:  # written by an older version that sent such requests
             self.messages.append(user(GO_ON))
         self.asked, self.resting, self.stop = len(self.messages), False, event.stop
         self.turns += 1
@@ -178,7 +178,7 @@ class History(Struct, eq=False):
 
     def _compacted(self, event: Compacted) -> None:
         self.messages = list(event.messages)
-        self.calls, self.results, self.begun = {}, {}, set()  # what takes its place waits for no result
+        self.calls, self.results, self.begun = {}, {}, set()  # the summary waits for no results
         self.asked = self.shared = self.tokens = 0
         self.album = album_of(self.messages)
         self.usage += event.usage
@@ -219,16 +219,17 @@ class History(Struct, eq=False):
             self.calls, self.results, self.begun = {}, {}, set()
 
     def owed_before_request(self) -> list[ToolEnded | Reminded]:
-        """What must be said before the model is asked again, so that calls have results and others the last word.
+        """What the model must be told before it is asked again: a result for every call, and a last word that is not
+        its own.
 
-        Looks at the end of the conversation only: what lies before it was right when it was sent.
+        Looks only at the end of the conversation; the rest was valid when it was sent.
         """
         if self.calls:
             return list(self.unfinished(crashed=False))
         return [Reminded(user(CUT if self.stop == "max_tokens" else GO_ON))] if self.speaks_last else []
 
     def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
-        """The results owed to calls that will not finish any more: after a crash, or at an interrupt."""
+        """Results for calls that will never finish: after a crash, or at an interrupt."""
         unknown, not_run = (UNKNOWN, NEVER_BEGUN) if crashed else (STOPPED, NOT_RUN)
         return [
             ToolEnded(call.id, (Text(unknown if call.id in self.begun else not_run),), is_error=True)
@@ -251,7 +252,7 @@ def album_of(messages: Iterable[Message]) -> Album:
 
 
 def asked_in(message: Message) -> list[str]:
-    """The prompts in a message. What others said stands in elements of ours, which no text of theirs can open."""
+    """The prompts in a message. Words of others are wrapped in elements of ours, which no text can forge."""
     return [b.text for b in message.blocks if isinstance(b, Text) and not b.text.startswith(ELEMENTS)]
 
 

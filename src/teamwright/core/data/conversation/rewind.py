@@ -1,4 +1,4 @@
-"""Points of a conversation to which a person can go back, and what going back changes in it."""
+"""Points in a conversation that a person can go back to, and what going back changes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Point(Struct, frozen=True):
-    """Before this line of the transcript. Of a rewind, `at` is when it began, and `to` where it led."""
+    """The state before this line of the transcript. For a rewind, `at` is when it began and `to` where it led."""
 
     line: int
     at: int
@@ -23,9 +23,10 @@ class Point(Struct, frozen=True):
 
 
 def points_of(lines: Iterable[tuple[int, Line]]) -> list[Point]:
-    """Those of the conversation as it stands, the oldest first: what was left by a rewind is behind that rewind."""
+    """The points of the conversation as it stands, oldest first. What a rewind left is reachable through that
+    rewind."""
     live: list[Point] = []
-    left: dict[int, list[Point]] = {}  # what was live before each rewind
+    left: dict[int, list[Point]] = {}  # the points that were live before each rewind
     for n, line in lines:
         match line.event:
             case LettersTaken(letters=letters, message=message) if letters and (said := said_in(message)):
@@ -41,7 +42,7 @@ def points_of(lines: Iterable[tuple[int, Line]]) -> list[Point]:
 
 
 def went_back(now: History, then: History, to: int, began: int, files: tuple[str, ...]) -> Rewound:
-    """The event that takes a history back to what it was before the line `to` of its transcript."""
+    """The event that takes a history back to its state before line `to` of the transcript."""
     keep = _common(now.messages, then.messages)
     return Rewound(
         to,
@@ -61,7 +62,7 @@ def went_back(now: History, then: History, to: int, began: int, files: tuple[str
 
 
 def before(events: Sequence[Durable], to: int) -> History:
-    """The history before a line. Calls that were in flight there have the results that they came to have."""
+    """The history before a line. Calls in flight there get the results that they received later."""
     history, after = fold(events[: to - 1]), events[to - 1 :]
     came = {event.call_id: event for event in after if isinstance(event, ToolEnded)}
     for unknown in history.unfinished(crashed=True):
@@ -75,6 +76,6 @@ def _words(now: Sequence[str], then: Sequence[str]) -> Words:
 
 
 def _common(now: Sequence[Value], then: Sequence[Value]) -> int:
-    """How many they have in common from the beginning."""
+    """The length of the common beginning."""
     both = zip(now, then, strict=False)
     return next((n for n, (a, b) in enumerate(both) if a != b), min(len(now), len(then)))

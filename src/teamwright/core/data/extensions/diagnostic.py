@@ -17,12 +17,12 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """The same one after a change, wherever it stands then."""
+        """Identifies the diagnostic regardless of its line, which a change may move."""
         return self.severity, self.message, self.code
 
 
 def new_ones(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Those of `after` that were not there before; errors first, then by line."""
+    """Those of `after` that are not in `before`; errors first, then by line."""
     known = Counter(one.kind for one in before)
     found: list[Diagnostic] = []
     for one in after:

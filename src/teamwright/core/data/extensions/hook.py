@@ -40,7 +40,7 @@ HookEvent = Literal[
 HookDecision = Literal["allow", "deny", "ask"]
 
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
-# Moments that other programs have and we do not: hooks for them are no slip, and never run.
+# Moments that other programs have and we do not. A hook for one is not a typo; it just never runs.
 FOREIGN_EVENTS = frozenset(
     {
         "InstructionsLoaded",
@@ -53,7 +53,7 @@ FOREIGN_EVENTS = frozenset(
     }
 )
 GATES: frozenset[HookEvent] = frozenset({"PreToolUse", "PermissionRequest"})  # they decide about a call
-SPEAKING: frozenset[HookEvent] = frozenset({"SessionStart", "UserPromptSubmit"})  # plain text is for the model
+SPEAKING: frozenset[HookEvent] = frozenset({"SessionStart", "UserPromptSubmit"})  # plain output goes to the model
 DEFAULT_SECONDS = 60.0
 
 _STRICTEST: tuple[HookDecision, ...] = ("deny", "ask", "allow")
@@ -65,7 +65,7 @@ class CommandHook(Struct, frozen=True):
 
 
 class HttpHook(Struct, frozen=True):
-    """`passed` names the variables that may stand in the headers as `$NAME`."""
+    """`passed` names the variables that headers may refer to as `$NAME`."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -73,7 +73,8 @@ class HttpHook(Struct, frozen=True):
 
 
 class PromptHook(Struct, frozen=True):
-    """A model judges. `$ARGUMENTS` in the prompt stands for what a command would read; `model` may be empty."""
+    """A model judges. `$ARGUMENTS` in the prompt is replaced by the payload that a command would read; `model` may be
+    empty."""
 
     prompt: str
     model: str = ""
@@ -83,7 +84,7 @@ HookRun = CommandHook | HttpHook | PromptHook
 
 
 class Hook(Struct, frozen=True):
-    """One thing to run. `source` is the file that says so."""
+    """One thing to run. `source` is the file that configures it."""
 
     matcher: str
     run: HookRun
@@ -92,30 +93,30 @@ class Hook(Struct, frozen=True):
 
 
 class HookBook(Struct, frozen=True):
-    """What is to be run at each event, in the order of the files; and what was written there and never runs."""
+    """The hooks of each event, in file order, and the configured ones that never run."""
 
     hooks: Mapping[HookEvent, tuple[Hook, ...]] = {}
     unread: tuple[Unread, ...] = ()
 
 
 class Fired(Struct, frozen=True):
-    """What the hooks of one event said together. Where a gate refuses, `decision` is deny and `blocked` is set."""
+    """The combined answer of one event's hooks. When a gate refuses, `decision` is deny and `blocked` is set."""
 
     decision: HookDecision | None = None
-    reason: str = ""  # of the decision
+    reason: str = ""  # for the decision
     updated_input: dict[str, Any] | None = None
     context: tuple[str, ...] = ()  # for the model
     blocked: str | None = None  # the words that the model reads
-    stop: str | None = None  # the whole run is to stop, and why
+    stop: str | None = None  # why the whole run is to stop, if it is
     messages: tuple[str, ...] = ()  # for the person, safe to print
-    printed: tuple[str, ...] = ()  # lines as they were printed, where the event asks for them
+    printed: tuple[str, ...] = ()  # output lines verbatim, for events that ask for them
 
 
 NOTHING = Fired()
 
 
 def matches(matcher: str, subject: str) -> bool:
-    """Does a matcher mean this tool (or source, trigger, kind)? Where an event has no subject, every one does."""
+    """Does a matcher cover this tool (or source, trigger, kind)? For events without a subject every matcher does."""
     if not subject or matcher in ("", "*"):
         return True
     found = compile_matcher(matcher)
@@ -124,18 +125,18 @@ def matches(matcher: str, subject: str) -> bool:
 
 @lru_cache(256)
 def compile_matcher(matcher: str) -> frozenset[str] | re.Pattern[str]:
-    """Whole names with `|` or commas between them, else an expression. Raises re.error."""
+    """Names separated by `|` or commas, or else a regular expression. Raises re.error."""
     if _NAMES.fullmatch(matcher):
         return frozenset(name.strip() for name in re.split(r"[,|]", matcher))
     return re.compile(matcher)
 
 
 def payload(event: HookEvent, common: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The JSON object that hooks read; what is not known is left out."""
+    """The JSON object that hooks read; unknown fields are left out."""
     told = {"hook_event_name": event} | {k: v for k, v in (*common.items(), *fields.items()) if v is not None}
     try:
         return msgspec.json.encode(told, enc_hook=_plain)
-    except UnicodeEncodeError:  # half a surrogate pair, as models write at times; the escaped form is valid JSON
+    except UnicodeEncodeError:  # models sometimes write half a surrogate pair; the escaped form is valid JSON
         import json  # noqa: PLC0415
 
         return json.dumps(told, default=_plain).encode()
@@ -148,7 +149,7 @@ def _plain(value: Any) -> Any:
 
 
 def merge(fired: Sequence[Fired]) -> Fired:
-    """The strictest decides; every refusal, stop and addition to the context counts."""
+    """The strictest decision wins; every refusal, stop and added context counts."""
     if len(fired) == 1:
         return fired[0]
     decision, reason = _strictest(fired)
@@ -166,7 +167,7 @@ def merge(fired: Sequence[Fired]) -> Fired:
 
 
 def _strictest(fired: Sequence[Fired]) -> tuple[HookDecision | None, str]:
-    """The decision that counts, with the reasons of all who made it."""
+    """The winning decision, with the reasons of all hooks that made it."""
     for kind in _STRICTEST:
         if deciding := [one for one in fired if one.decision == kind]:
             return kind, _joined(one.reason for one in deciding)
@@ -174,7 +175,7 @@ def _strictest(fired: Sequence[Fired]) -> tuple[HookDecision | None, str]:
 
 
 def _last_input(fired: Sequence[Fired]) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The arguments as the last hook wants them, and a word to the person where another wanted something else."""
+    """The arguments from the last hook that changed them, with a note to the person if hooks disagreed."""
     inputs = [one.updated_input for one in fired if one.updated_input is not None]
     if not inputs:
         return None, ()
@@ -192,7 +193,7 @@ def _joined(texts: Iterable[str | None]) -> str:
 
 
 def name_hook(run: HookRun) -> str:
-    """How a person knows it again. Neither arguments nor queries: they may hold a secret."""
+    """A hook's name for people. Leaves out arguments and queries, which may hold secrets."""
     if isinstance(run, PromptHook):
         return f"prompt: {shown(' '.join(run.prompt.split()), 60)}"
     if isinstance(run, CommandHook):

@@ -10,13 +10,13 @@ from teamwright.core.data.extensions.hook import GATES, NOTHING, SPEAKING, Fired
 from teamwright.core.jsontext import as_object
 from teamwright.core.text import shown
 
-BLOCKS = 2  # the exit status
-MOST_TEXT = 30_000  # characters of what a model is told
+BLOCKS = 2  # exit status
+MOST_TEXT = 30_000  # characters passed to a model
 _STOPPED = "A hook ended the run."
 
 
 def read_exit(event: HookEvent, status: int, out: str, err: str, who: str) -> Fired:
-    """A command that has ended. `who` names the hook in what the person is told."""
+    """Reads a command that has ended. `who` names the hook in messages to the person."""
     if status == 0:
         return read_text(event, out, who)
     if status == BLOCKS:
@@ -28,7 +28,7 @@ def read_exit(event: HookEvent, status: int, out: str, err: str, who: str) -> Fi
 
 
 def _broken(status: int) -> str:
-    """Did the guard never come to judge? A shell says so by these."""
+    """Why the command never got to judge, from the shell's exit status; empty if it did."""
     if status == 127:
         return "its command was not found (exit status 127)"
     if status == 126:
@@ -37,7 +37,7 @@ def _broken(status: int) -> str:
 
 
 def read_text(event: HookEvent, text: str, who: str) -> Fired:
-    """What was printed, or came back over HTTP: JSON if it is an object, else plain text."""
+    """Reads output or an HTTP response: JSON if it is an object, else plain text."""
     words = text.strip()
     if words.startswith("{"):
         try:
@@ -54,7 +54,8 @@ def read_text(event: HookEvent, text: str, who: str) -> Fired:
 
 
 def read_verdict(event: HookEvent, text: str, who: str) -> Fired:
-    """What a model said of an event: `{"ok": true}`, or `{"ok": false, "reason": "..."}`, perhaps with words around."""
+    """Reads a model's verdict on an event: `{"ok": true}` or `{"ok": false, "reason": "..."}`, perhaps with words
+    around it."""
     start, end = text.find("{"), text.rfind("}")
     try:
         value: Any = msgspec.json.decode(text[start : end + 1].encode(errors="surrogatepass")) if start >= 0 else None
@@ -73,7 +74,7 @@ _PASSING = (None, "allow", "ask")
 
 
 def read_object(event: HookEvent, value: Mapping[str, Any], who: str, text: str = "") -> Fired:
-    """Typed fields only: one of the wrong kind is told of and left out, an unknown one passed over."""
+    """Reads typed fields only. A field of the wrong type is reported and ignored, an unknown one skipped."""
     wrong: list[str] = []
     own: dict[str, Any] = _take(value, "hookSpecificOutput", dict, wrong) or {}
     reason = _take(value, "reason", str, wrong) or ""
@@ -106,7 +107,7 @@ def _verdict(
 
 
 def _decide(value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong: list[str], who: str) -> Fired:
-    """About a call. A decision that cannot be read refuses it: the hook is there to guard."""
+    """The decision about a call. An unreadable decision refuses it: the hook is there to guard."""
     inner = _inner(own)
     said = _said(value, own, inner)
     why = _take(own, "permissionDecisionReason", str, wrong) or _take(inner, "message", str, wrong) or reason
@@ -115,20 +116,21 @@ def _decide(value: Mapping[str, Any], own: Mapping[str, Any], reason: str, wrong
         return refuse("PreToolUse", why or f"The hook {who} refused it and gave no reason.")
     if said not in _PASSING:
         return refuse("PreToolUse", f"The hook {who} answered with a decision that is not allow, deny or ask.")
-    if "updatedInput" in wrong:  # to run the call as it was is not what the hook wanted
+    if "updatedInput" in wrong:  # running the call unchanged is not what the hook wanted
         return refuse("PreToolUse", f"The hook {who} changed the arguments into something that is not an object.")
     return Fired(cast("HookDecision | None", said), clean(why) if said else "", changed)
 
 
 def _inner(own: Mapping[str, Any]) -> dict[str, Any]:
-    """How some scripts answer a PermissionRequest: {behavior, message, updatedInput}, or the bare behavior."""
+    """The form that some scripts use for a PermissionRequest: {behavior, message, updatedInput}, or the bare
+    behavior."""
     inner = own.get("decision")
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {"behavior": inner}
 
 
 def _said(value: Mapping[str, Any], own: Mapping[str, Any], inner: Mapping[str, Any]) -> Any:
     said: Any = own.get("permissionDecision", inner.get("behavior"))
-    older: Any = value.get("decision")  # `block` refuses, whatever else is said
+    older: Any = value.get("decision")  # `block` refuses, whatever the newer fields say
     older = _OLDER.get(older, older) if isinstance(older, str) else older
     return older if said is None or older not in _PASSING else said
 
@@ -148,19 +150,20 @@ def refuse(event: HookEvent, words: str) -> Fired:
 
 
 def fail(who: str, words: str) -> Fired:
-    """Told to the person; nothing is blocked."""
+    """Reports to the person; nothing is blocked."""
     return Fired(messages=(f"The hook {who} {shown(words, 500)}",))
 
 
 def unanswered(event: HookEvent, who: str, why: str) -> Fired:
-    """Ended at its limit, out of reach, or not to be read: what it should guard is refused, other things continue."""
+    """For a hook that timed out, could not be reached or gave an unreadable answer: a gate then refuses, other events
+    go on."""
     if event not in GATES:
         return fail(who, f"gave no answer: {why}")
     return refuse(event, f"The hook {who} gave no answer: {shown(why)}. So the call is refused.")
 
 
 def clean(text: str) -> str:
-    """Words for the model: bounded, and what a terminal would obey is written out."""
+    """Text made safe for the model: bounded, control characters escaped."""
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]}\n[... {len(text) - MOST_TEXT:,} characters left out]"
     return "\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))

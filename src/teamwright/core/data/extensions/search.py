@@ -1,4 +1,4 @@
-"""A search of the web: what is asked, and what comes back."""
+"""A web search as data: the query and the results."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ MOST_ANSWER = 8_000
 
 
 class WebQuery(Struct, frozen=True):
-    """`allowed`: only results of these domains and what is below them; `blocked`: none of these."""
+    """`allowed`: only results from these domains and their subdomains; `blocked`: none from these."""
 
     text: str
     allowed: tuple[str, ...] = ()
@@ -26,14 +26,14 @@ class WebHit(Struct, frozen=True):
 
 
 class WebFound(Struct, frozen=True):
-    """`answer` are words of a provider that searches and reads by itself; engines only list."""
+    """`answer` is text from a provider that searches and reads by itself; plain engines only list."""
 
     hits: tuple[WebHit, ...]
     answer: str = ""
 
 
 def kept(hits: Iterable[WebHit], query: WebQuery, most: int) -> tuple[WebHit, ...]:
-    """The first ones that fit, each address once, none of them long. Not every engine heeds the domains."""
+    """The first valid results, each address once, texts shortened. Filters by domain because not every engine does."""
     found: dict[str, WebHit] = {}
     for hit in hits:
         if len(found) == most:

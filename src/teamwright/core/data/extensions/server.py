@@ -8,14 +8,14 @@ from msgspec import Struct
 from teamwright.core.data.message import Image, Text
 from teamwright.core.errors import TeamwrightError
 
-ELICITATION = "Elicitation"  # instead of a tool's name: a server asks the person something
-NEW_TOOLS = "NewTools"  # likewise: a server has changed its tools
+ELICITATION = "Elicitation"  # in place of a tool name: a server asks the person something
+NEW_TOOLS = "NewTools"  # in place of a tool name: a server changed its tools
 ServerStatus = Literal["pending", "connected", "failed", "needs-auth", "disabled"]
 Loss = Literal["failed", "lost", "needs-auth", "refused"]
 
 
 class Stdio(Struct, frozen=True, tag="stdio"):
-    """A program that we start and talk to through its standard input and output."""
+    """A program that we start and talk to over its stdin and stdout."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -23,28 +23,28 @@ class Stdio(Struct, frozen=True, tag="stdio"):
 
 
 class Http(Struct, frozen=True, tag="http"):
-    """A server that is there already (streamable HTTP)."""
+    """A server that is already running (streamable HTTP)."""
 
     url: str
     headers: dict[str, str] = {}
 
 
 class Sse(Struct, frozen=True, tag="sse"):
-    """The same in the older way of two connections."""
+    """A running server over the older HTTP+SSE transport, which uses two connections."""
 
     url: str
     headers: dict[str, str] = {}
 
 
 class Sdk(Struct, frozen=True, tag="sdk"):
-    """It lives in the program that drives us; messages go through that program's pipes."""
+    """A server inside the program that drives us; messages go through that program's pipes."""
 
 
 Reach = Stdio | Http | Sse | Sdk
 
 
 class ServerConfig(Struct, frozen=True):
-    """One server as somebody wrote it down. `fault` says why it cannot be used as it stands."""
+    """A server as configured. `fault` says why it cannot be used as it stands."""
 
     name: str
     reach: Reach
@@ -55,7 +55,7 @@ class ServerConfig(Struct, frozen=True):
 
 
 class ServerTool(Struct, frozen=True):
-    """A tool as its server describes it. Two that are equal are the same tool: that is what a person approved."""
+    """A tool as its server describes it. Approval is bound to equality: a tool that differs needs a new one."""
 
     name: str
     description: str
@@ -67,8 +67,8 @@ class ServerState(Struct, frozen=True):
     name: str
     status: ServerStatus
     error: str = ""
-    tools: tuple[str, ...] = ()  # as the model knows them
-    waiting: tuple[str, ...] = ()  # new or changed since they were approved: off
+    tools: tuple[str, ...] = ()  # by the names the model uses
+    waiting: tuple[str, ...] = ()  # off, because they are new or changed since they were approved
 
 
 class Blob(Struct, frozen=True):
@@ -116,7 +116,7 @@ class ServerPrompt(Struct, frozen=True):
 
 
 class Elicited(Struct, frozen=True):
-    """What a person said to a server's question."""
+    """A person's answer to a server's question."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
@@ -125,7 +125,7 @@ class Elicited(Struct, frozen=True):
 class ServerFault(TeamwrightError):
     """A server cannot be reached, is gone, or refused a request.
 
-    `lost`: the connection is of no more use, and whether the request had an effect is not known.
+    `lost`: the connection is unusable, and nobody knows whether the request had an effect.
     """
 
     def __init__(self, message: str, kind: Loss = "failed") -> None:

@@ -1,4 +1,4 @@
-"""Setup that people bring and we do not use: one line at a start, everything in `teamwright doctor`."""
+"""Configuration that people have and we do not use: one line at start, the full list in `teamwright doctor`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -8,13 +8,13 @@ from msgspec import Struct
 from teamwright.core.text import few, plural, shown
 
 UnreadKind = Literal["agent file", "skill", "command", "setting", "hook event", "hook type", "plugin"]
-_WITH_FIELDS = frozenset({"agent file", "skill", "command"})  # files of which one field is not used
-_MOST_NAMED = 4  # names of one kind in the line
+_WITH_FIELDS = frozenset({"agent file", "skill", "command"})  # files in which single fields are unused
+_MOST_NAMED = 4  # names of one kind in that line
 _MOST_GROUPS = 8
 
 
 class Unread(Struct, frozen=True):
-    """One thing in one file. `why` says what to do instead, where there is something to do."""
+    """One unused thing in one file. `why` says what to do instead, if anything."""
 
     kind: UnreadKind
     name: str
@@ -30,7 +30,7 @@ class Unread(Struct, frozen=True):
 
 
 def in_one_line(unread: Sequence[Unread]) -> str:
-    """For a person who starts the program; empty if everything is used."""
+    """One line for a person who starts the program; empty if everything is used."""
     groups = [*_fields(unread), *_names(unread)]
     if not groups:
         return ""

@@ -1,4 +1,4 @@
-"""Letters about the landing queue: to the lead about work that is ready, to an owner about work that came back."""
+"""Letters about the landing queue: to the lead when work is ready, to the owner when work was sent back."""
 
 from teamwright.core.data.landing import LandDraft, LandEntry, task_words
 from teamwright.core.data.letter import Letter, Said
@@ -8,7 +8,7 @@ from teamwright.core.ids import AgentId, LetterId
 
 
 def ready_mail(lead: Member, entry: LandEntry) -> Mail:
-    """To the lead: a member says that its work is ready."""
+    """Tells the lead that a member's work is ready."""
     draft = entry.draft
     task = f" (task {task_words(draft)})" if draft.task is not None else ""
     words = (
@@ -20,7 +20,7 @@ def ready_mail(lead: Member, entry: LandEntry) -> Mail:
 
 
 def returned_letter(entry: LandEntry, reason: str, output: str, to: AgentId, *, reopened: bool) -> Letter:
-    """What happened, with the words of git or of the check, which are data."""
+    """Tells the owner what happened, quoting git or the check as data."""
     draft = entry.draft
     again = f" Task {task_words(draft)} is open again." if reopened else ""
     words = (

@@ -1,4 +1,4 @@
-"""Letters about tasks: to the one that was given or handed a task, and to the lead when tasks come free."""
+"""Letters about tasks: to a new owner, and to the lead when tasks become free."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from teamwright.core.data.tasks import Actor, Task, claim_id
 from teamwright.core.data.team import Mail, Member, iso
 from teamwright.core.ids import AgentId, LetterId
 
-CLAIM_SENDER = "task-list"  # who tells a member of the task that was claimed for it
+CLAIM_SENDER = "task-list"  # sender of the letter about a task that was claimed for a teammate
 SYSTEM_SENDER = Sender(SYSTEM.kind, "teamwright")
 
 
 def assignment_letter(task: Task, team: str, owner: AgentId, giver: Actor, at: int) -> Letter:
-    """The task is its owner's now, or is its owner's and has become free to be begun."""
+    """Tells an owner that it was given the task, or that its task is no longer blocked."""
     said = {
         "type": "task_assignment",
         "taskId": str(task.id),
@@ -29,7 +29,8 @@ def assignment_letter(task: Task, team: str, owner: AgentId, giver: Actor, at: i
 
 
 def claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
-    """Its words are its author's, who is named where no text can pretend to be another: beside them."""
+    """The letter about a task claimed for a teammate. The text is the author's, so the author is named outside it,
+    where no text can pose as another."""
     made = f"made by {task.author}" if task.author else ""
     why = f"{task.assigner} has given it to you" if task.assigner else "you were free, and it was the first open one"
     text = (
@@ -44,7 +45,7 @@ def claim_letter(task: Task, team: str, agent: AgentId) -> Letter:
 
 
 def freed_mail(lead: Member, gone: AgentId, why: str, freed: Sequence[Task], at: int) -> Mail:
-    """To the lead: somebody is gone, `why` says how, and its open tasks are in the list again."""
+    """Tells the lead that a member is gone (`why` says how) and which open tasks returned to the list."""
     tasks = ", ".join(f"#{task.id} {task.subject}" for task in freed)
     words = f"{why}." + (f" Free again: {tasks}." if tasks else "")
     letter = Letter(LetterId(f"f-{gone}-{at}"), lead.agent, SYSTEM_SENDER, Said(words))

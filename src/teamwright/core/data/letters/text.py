@@ -1,4 +1,4 @@
-"""Letters as their reader's model sees them: one message, in which nobody's words can pose as somebody else's."""
+"""Renders letters for the reader's model: one message, in which nobody's words can pose as somebody else's."""
 
 from collections.abc import Sequence
 from typing import Any, assert_never
@@ -23,10 +23,10 @@ from teamwright.core.data.letter import (
 from teamwright.core.data.message import Block, Content, Message, Text
 from teamwright.core.text import neutral, quoted
 
-ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
-LEAST = 500  # characters that every shortened text keeps
+ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
+LEAST = 500  # characters that a shortened text keeps at least
 FRAME = 600  # characters of a notice besides its result
-# In the record for programs and people, but of no use to a model: the frame names the sender.
+# Fields for programs and people that are no use to a model: the frame already names the sender.
 _UNSEEN = frozenset({"from", "timestamp", "completedStatus", "backendType", "paneId"})
 _ANSWERS = {
     "shutdown_request": ("shutdown_response", "a reason"),
@@ -35,10 +35,10 @@ _ANSWERS = {
 
 
 def as_message(letters: Sequence[Letter], room: int = ROOM) -> Message:
-    """What waits together is given together: one user message, each letter in blocks of its own.
+    """Combines the waiting letters into one user message, each letter in its own blocks.
 
-    A person's words are whole. The rest share `room` characters; what is too long for its share is shortened, and
-    where there are too many notices for that, the later ones are told in a line each.
+    A person's words are never shortened. The rest share `room` characters: texts beyond their share are shortened, and
+    if there are too many notices even for that, the later ones get one line each.
     """
     shown, rest = _divide(_coalesced(letters), room)
     share = room // 2 - len(shown) * FRAME if rest else room
@@ -53,16 +53,16 @@ def as_message(letters: Sequence[Letter], room: int = ROOM) -> Message:
 
 
 def added(message: Message, context: Sequence[str]) -> Message:
-    """With what hooks have to say beside it, marked: it is not the person's own word."""
+    """The message with what hooks add, marked so that it does not pass for the person's words."""
     blocks = tuple(Text(f"<hook-context>\n{neutral(words)}\n</hook-context>") for words in context)
     return Message(message.role, (*message.blocks, *blocks)) if blocks else message
 
 
-# --- one notice of each that went idle
+# --- one idle notice per member
 
 
 def _coalesced(letters: Sequence[Letter]) -> list[Letter]:
-    """Of several idle notices of one member the newest, with what was news in the others."""
+    """Merges the idle notices of each member into its newest, keeping the news of the others."""
     idle: dict[str, list[Letter]] = {}
     for letter in filter(is_idle_notice, letters):
         idle.setdefault(_whose(letter), []).append(letter)
@@ -81,7 +81,7 @@ def _whose(letter: Letter) -> str:
 
 
 def _merged(letters: Sequence[Letter], *, left: bool) -> dict[str, Any]:
-    """Nothing if it has shut down since and there is no other news of it."""
+    """The merged record; empty if the member has shut down since and there is no other news."""
     records = [_record(letter.body) for letter in letters if isinstance(letter.body, Signal)]
     news = [not is_quiet(letter) for letter in letters[:-1]] + [not left or not is_quiet(letters[-1])]
     words = [r["lastMessage"] for r, new in zip(records, news, strict=True) if new and "lastMessage" in r]
@@ -105,11 +105,11 @@ def _with_record(letter: Letter, record: dict[str, Any]) -> Letter:
     return replace(letter, body=replace(letter.body, line=msgspec.json.encode(record).decode()))
 
 
-# --- what there is room for
+# --- what fits
 
 
 def _divide(letters: Sequence[Letter], room: int) -> tuple[Sequence[Letter], list[Notice]]:
-    """What is shown one by one, and the notices beyond what there is room for."""
+    """The letters shown in full, and the notices for which there is no room."""
     notices = [letter.body for letter in letters if isinstance(letter.body, Notice)]
     fits = sum(_size(letter.body) for letter in letters) <= room
     if len(notices) * (FRAME if fits else LEAST + FRAME) <= room:
@@ -148,10 +148,11 @@ def _size(body: Body) -> int:
 
 
 def _short(text: str, most: int | None, whole: str, *inside: str) -> str:
-    """Of text that is neutral already, `inside` as in `neutral`: its length is what the window sees."""
+    """Cuts text that is already neutral (`inside` as in `neutral`), because its neutral length is what fills the
+    window."""
     if most is None or len(text) <= most:
         return text
-    head = neutral(text[: most // 2], *inside)  # a longer name may be cut to that of an element
+    head = neutral(text[: most // 2], *inside)  # the cut may turn a longer name into that of an element
     tail = text[-(most // 2) :]
     return f"{head}\n[... {len(text) - most} characters left out; the whole is in {whole} ...]\n{tail}"
 
@@ -177,7 +178,7 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
 
 
 def _said(sender: Sender, body: Said, most: int | None) -> str:
-    """Marked with its sender: it cannot pose as the person or the system."""
+    """Another agent's words, marked with their sender so that they cannot pose as the person or the system."""
     marks = [f"teammate_id={quoted(sender.name)}"]
     marks += [f"summary={quoted(body.summary)}"] if body.summary else []
     marks += [f"color={quoted(body.color)}"] if body.color else []
@@ -186,7 +187,7 @@ def _said(sender: Sender, body: Said, most: int | None) -> str:
 
 
 def _signal(sender: Sender, body: Signal) -> str:
-    """One line of JSON, and for a request one that says how it is answered. Ids are spelled as they are sent."""
+    """One line of JSON; for a request also one line that says how to answer. Ids are spelled as they are sent."""
     fields = {("request_id" if key == "requestId" else key): value for key, value in _record(body).items()}
     if fields.get("assignedBy") == sender.name:
         del fields["assignedBy"]
@@ -197,7 +198,7 @@ def _signal(sender: Sender, body: Signal) -> str:
 
 
 def how_to_answer(kind: SignalKind, request: str, asker: str) -> str:
-    """Empty for a record that is no request of an agent."""
+    """How to answer a request of another agent; empty for records that are no requests."""
     if kind not in _ANSWERS:
         return ""
     type, words = _ANSWERS[kind]
@@ -221,7 +222,7 @@ def _notice(body: Notice, most: int | None) -> str:
 
 
 def _usage(usage: Figures) -> str:
-    """Without what did not happen: a command uses no tokens."""
+    """The figures without zeros: a command, for instance, uses no tokens."""
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 
@@ -231,5 +232,5 @@ def _lines(body: Lines, most: int | None) -> str:
 
 
 def _tag(name: str, text: str) -> str:
-    """A child element; nothing for what is empty."""
+    """A child element; empty if the text is empty."""
     return f"<{name}>{neutral(text, name)}</{name}>" if text else ""

@@ -1,4 +1,4 @@
-"""Takes an agent's work into the lead's repository, as branches; HEAD, index and files are not touched."""
+"""Puts an agent's work into the lead's repository as branches; HEAD, index and files are not touched."""
 
 import time
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from teamwright.host.git.worktrees.record import (
 )
 from teamwright.host.git.worktrees.worktree import branch_state
 
-_OURS = "refs/teamwright/back"  # AGENT/BRANCH: what we last put there. A branch that is elsewhere by now is a person's
+_OURS = "refs/teamwright/back"  # AGENT/BRANCH: what we last put there. A branch that differs from it now is a person's
 _MOST_NAMES = 1000
 
 
 class Sender(Struct, frozen=True):
-    """Whose work it is."""
+    """The agent whose work it is."""
 
     name: str
     agent: str
@@ -39,8 +39,8 @@ class Sender(Struct, frozen=True):
 
 
 async def land(repo: Path, sender: Sender, back: BranchBack, objects: Objects, *, scratch: Path) -> Landed:
-    """The work as `worktree-NAME`, with a number behind if that name is taken by other work; branches that the agent
-    made are `worktree-NAME+BRANCH`. The same agent again: its branch is brought up to date."""
+    """Adds the work as `worktree-NAME`, numbered if that name is taken by other work; the agent's further branches
+    become `worktree-NAME+BRANCH`. For an agent that came back before, its branches are updated."""
     check_commits(back.base, *back.refs.values())
     check_agent(sender.agent)
     if "" not in back.refs:
@@ -65,7 +65,7 @@ async def land(repo: Path, sender: Sender, back: BranchBack, objects: Objects, *
 
 
 async def _choose(git: Repo, place: Checkout, sender: Sender, back: BranchBack) -> dict[str, str]:
-    """Name of a worktree: commit. The first of NAME, NAME-2 ... that is free, or this agent's and untouched."""
+    """Worktree name -> commit, for the first of NAME, NAME-2 ... that is free, or this agent's and untouched."""
     first = flat_name(sender.name, sender.agent)
     ours, heads = await _refs(git, f"{_OURS}/{sender.agent}/"), await _refs(git, "refs/heads/")
     used = await taken_branches(_tree(place, first, sender, back.base))
@@ -79,13 +79,13 @@ async def _choose(git: Repo, place: Checkout, sender: Sender, back: BranchBack) 
 
 
 def _is_free(branch: str, ours: Mapping[str, str], heads: Mapping[str, str], used: set[str], out: set[str]) -> bool:
-    if branch in ours:  # its tip is what we put there, or somebody deleted it
+    if branch in ours:  # ours if the tip is what we put there, or if somebody deleted it
         return heads.get(branch, ours[branch]) == ours[branch] and branch not in out
     return branch.casefold() not in used
 
 
 def _named(own: str, refs: Mapping[str, str]) -> dict[str, str]:
-    """Its own name first; those of other branches behind it, each once."""
+    """The agent's own name first, then its other branches, each under a unique name."""
     found = {own: refs[""]}
     for branch, commit in refs.items():
         if branch:
@@ -97,7 +97,7 @@ def _named(own: str, refs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _checked_out(tree: Path) -> str:
-    """The branch, read without git: a tree may be anybody's."""
+    """The checked-out branch, read without git because the tree may be anybody's."""
     mark = tree / ".git"
     try:
         folder = mark if mark.is_dir() else Path(mark.read_text().removeprefix("gitdir: ").rstrip("\n"))

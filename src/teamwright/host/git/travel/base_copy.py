@@ -1,7 +1,7 @@
-"""Files of a small commit as git has checked them out once, to be written again for the next agent without git.
+"""Keeps the files of a small commit as git checked them out once, and writes them for the next agent without git.
 
-What git made of the commit depends on nothing but the commit: in a clone of ours no filter runs and no setting of
-anybody counts. The index is the one that git wrote, with the times of the files that were written here.
+The result of a checkout depends only on the commit, because in our clones no filter runs and no personal setting
+applies. The index is git's own, with the timestamps of the newly written files.
 """
 
 import os
@@ -17,11 +17,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class BaseCopy(Struct, frozen=True):
     index: IndexFile
-    contents: tuple[bytes, ...]  # in the order of the index; of a link, where it leads
+    contents: tuple[bytes, ...]  # in index order; for a link, its target
 
 
 def read_copy(tree: Path, width: int) -> BaseCopy | None:
-    """Of what git has just checked out here; None if it is too large, or holds more than files and links."""
+    """Reads what git just checked out; None if it is too large, or contains more than files and links."""
     try:
         index = read_index(tree / ".git" / "index", width)
         if index is None or sum(entry.size for entry in index.entries) > _MOST:
@@ -33,7 +33,7 @@ def read_copy(tree: Path, width: int) -> BaseCopy | None:
 
 
 def _content(path: bytes, mode: int) -> bytes:
-    """Raises ValueError for what is neither a file nor a link."""
+    """The content of a file or link. Raises ValueError for anything else."""
     if mode == 0o120000:
         return os.readlink(path)
     if mode not in (0o100644, 0o100755):
@@ -42,7 +42,7 @@ def _content(path: bytes, mode: int) -> bytes:
 
 
 def write_copy(copy: BaseCopy, tree: Path) -> bytes:
-    """Into an empty tree; the index that belongs to it. Raises OSError."""
+    """Writes the files into an empty tree and returns the matching index. Raises OSError."""
     top, made, found = os.fsencode(tree), {b""}, list[os.stat_result]()
     for entry, content in zip(copy.index.entries, copy.contents, strict=True):
         folder = os.path.dirname(entry.path)

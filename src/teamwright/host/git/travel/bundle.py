@@ -1,7 +1,7 @@
-"""Bundles in git's own format: commits with everything that they need, but for what the other side has.
+"""Bundles in git's own format: commits with everything they need beyond what the other side has.
 
-They are written and read by `pack-objects` and `index-pack` and not by `git bundle`, which names branches and not
-commits, and which does not check objects in the versions that most machines have.
+They are written and read with `pack-objects` and `index-pack` instead of `git bundle`, which works with branches rather
+than commits, and which in the versions that most machines have does not check objects.
 """
 
 import os
@@ -18,13 +18,13 @@ from teamwright.host.git.travel.loose_pack import Added, pack_added
 from teamwright.host.git.travel.repo import LONG, Repo
 from teamwright.osfiles.private import write_all
 
-MOST_BYTES = 2 << 30  # of one bundle
+MOST_BYTES = 2 << 30  # per bundle
 _MOST_LINE, _MOST_HEADER = 4096, 4 << 20
 _FORMATS = {40: "sha1", 64: "sha256"}
 
 
 class Header(Struct, frozen=True):
-    """What a bundle says of itself. Names of refs in it mean nothing to us: only commits do."""
+    """The header of a bundle. We ignore its ref names; only commits matter."""
 
     prerequisites: tuple[str, ...]
     tips: tuple[str, ...]
@@ -32,7 +32,8 @@ class Header(Struct, frozen=True):
 
 
 async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[str], path: Path) -> int:
-    """Commits `refs`, by the names that they get in it, without what `without` brings; at least one must be left."""
+    """Bundles the commits in `refs` (name -> commit) without those reachable from `without`; at least one must
+    remain."""
     tips = list(dict.fromkeys(refs.values()))
     fd = _open_new(path)
     try:
@@ -45,7 +46,8 @@ async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[st
 
 
 def write_added(git_dir: Path, refs: Mapping[str, str], without: Sequence[str], added: Added, path: Path) -> bool:
-    """The same where nothing but `added` is left, without git. False: only git can, and nothing was written."""
+    """Like `write_bundle` if exactly `added` remains, but without git. False: git is required, and nothing was
+    written."""
     pack = pack_added(git_dir, added)
     if pack is None:
         return False
@@ -77,7 +79,7 @@ def _named(refs: Mapping[str, str]) -> str:
 
 
 async def take_bundle(repo: Repo, path: Path, *, most: int = MOST_BYTES) -> Header:
-    """Its objects are in the repository then, each checked, with everything that they lead to. No ref is written."""
+    """Adds the bundle's objects to the repository, checked one by one and for completeness. Writes no ref."""
     header = await anyio.to_thread.run_sync(read_header, path)
     if header.prerequisites and not await repo.has(*header.prerequisites):
         raise ToolError("The bundle builds on a commit that is not here. Was the history rewritten, or is it another?")
@@ -98,13 +100,13 @@ async def take_bundle(repo: Repo, path: Path, *, most: int = MOST_BYTES) -> Head
 
 
 async def is_whole(repo: Repo, tips: Sequence[str], besides: Sequence[str]) -> bool:
-    """Is everything here that these commits lead to, but for what others do that are known to be whole?"""
+    """Is everything reachable from these commits here, apart from what `besides`, known to be complete, leads to?"""
     wanted = _wanted(tips, besides)
     return (await repo.run("rev-list", "--objects", "--quiet", "--stdin", input=wanted, limit=LONG)).status == 0
 
 
 def read_header(path: Path) -> Header:
-    """Raises ToolError if that is no bundle that we would make."""
+    """Raises ToolError unless it is a bundle such as we make."""
     prerequisites, tips = list[str](), list[str]()
     with path.open("rb") as file:
         first = file.readline(_MOST_LINE)

@@ -17,7 +17,7 @@ from teamwright.host.git.travel.source import fetch_from
 from teamwright.osfiles.locks import hold
 from teamwright.osfiles.private import make_dir
 
-_TIPS = "refs/teamwright/tips"  # whole here, with their history
+_TIPS = "refs/teamwright/tips"  # commits that are complete here, with their history
 _PROJECT_DIGITS = 64
 _SETTINGS = {
     "transfer.fsckObjects": "true",
@@ -31,7 +31,7 @@ class Cache(Struct, frozen=True):
     folder: Path  # of all caches
     project: str
     upstream: Upstream | None = None  # where commits are fetched from, if not from the engine
-    allowed: tuple[str, ...] = ()  # addresses that this machine's person lets it fetch from
+    allowed: tuple[str, ...] = ()  # addresses that this machine's person allows fetching from
 
     @property
     def path(self) -> Path:
@@ -42,7 +42,7 @@ class Cache(Struct, frozen=True):
         return ours(self.path)
 
     async def fetch(self, base: str, parcels: Sequence[Parcel], objects: Objects) -> None:
-        """So that this commit is here, with its history."""
+        """Makes this commit available here, with its history."""
         check_commits(base)
         self._check_project()
         if self._has(base):
@@ -56,7 +56,7 @@ class Cache(Struct, frozen=True):
                 await self._take(parcel.object, [parcel.tip], objects)
 
     async def fetch_back(self, back: BranchBack, parcels: Sequence[Parcel], objects: Objects) -> None:
-        """The work of another agent, which began with the same history."""
+        """Fetches the work of another agent that started from the same history."""
         tips = [*back.refs.values()]
         check_commits(*tips)
         await self.fetch(back.base, parcels, objects)
@@ -65,7 +65,7 @@ class Cache(Struct, frozen=True):
                 await self._take(back.object, tips, objects)
 
     def _missing(self, base: str, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """What is lacking, what others build on first."""
+        """The missing parcels, in the order in which they build on each other."""
         known, order = {parcel.tip: parcel for parcel in parcels}, dict[str, Parcel]()
         open_, seen = [base], set[str]()
         while open_:
@@ -81,7 +81,7 @@ class Cache(Struct, frozen=True):
         return _sorted(order)
 
     def _has(self, tip: str) -> bool:
-        """Its ref is written once all that it leads to is here, and nobody packs refs here: so it is a file."""
+        """Is this commit complete here? Its ref is written last. Nobody packs refs here, so it is always a file."""
         try:
             return (self.path / _TIPS / tip).read_text("ascii").strip() == tip
         except (OSError, ValueError):
@@ -119,7 +119,7 @@ class Cache(Struct, frozen=True):
 
 
 def _sorted(parcels: Mapping[str, Parcel]) -> list[Parcel]:
-    """Each after those that it builds on; whatever builds on itself cannot be had."""
+    """Sorts parcels after those they build on; refuses cycles."""
     done, rest = list[Parcel](), dict(parcels)
     while rest:
         ready = [tip for tip, parcel in rest.items() if not any(before in rest for before in parcel.prerequisites)]

@@ -16,15 +16,18 @@ from teamwright.host.git.travel.source import find_source
 from teamwright.host.git.worktrees.status import read_status
 
 _MEGABYTE = 1 << 20
-_NAME = "refs/heads/base"  # in the bundle; nobody reads it
-_MOST_TIPS = 200  # that are tried as what the engine has already: the newest
+_NAME = "refs/heads/base"  # ref name in the bundle; never read
+_MOST_TIPS = 200  # newest commits in the engine that are considered as a base
 _projects: dict[str, str] = {}  # by commit, whose history never changes
-_SURE = 8  # objects that take so many times more room than may be sent do not become small in a pack
+_SURE = 8  # objects larger than the limit times this cannot be packed below the limit
 
 
 async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scratch: Path, fetch: str = "") -> Journey:
-    """The HEAD around `cwd`, whole in the engine. Whoever calls this sets down `parcels` before anything names them.
-    `fetch`: a remote of this repository, from which workers fetch it themselves."""
+    """Brings the HEAD around `cwd` into the engine, complete. The caller must record `parcels` before anything refers
+    to them.
+
+    `fetch`: a remote of this repository from which workers fetch directly.
+    """
     if not top_of(str(cwd)):
         raise ToolError(
             f"{shown(str(cwd))} is not in a git repository, and only what git has can be sent to another machine. "
@@ -49,11 +52,11 @@ async def depart(cwd: Path, known: Known, objects: Objects, *, code_mb: int, scr
 
 
 async def author_of(cwd: Path) -> Author:
-    """Whose name commits carry here. Git itself would guess where nobody said it; we do not."""
+    """The name for commits made here. Unlike git, it does not guess if none is configured."""
     repo, none = theirs(cwd), Author()
     ran = await repo.run("config", "-z", "--get-regexp", r"^user\.(name|email)$")
     entries = [entry.partition("\n") for entry in ran.out.split("\0")]
-    found = {key: value for key, _, value in entries}  # the last of a name counts
+    found = {key: value for key, _, value in entries}  # the last value of a name wins
     name, email = found.get("user.name", ""), found.get("user.email", "")
     return Author(_tame(name) or none.name, _tame(email) or none.email)
 
@@ -80,7 +83,7 @@ async def _count_left(tree: Path) -> int:
 
 
 async def _had(repo: Repo, head: str, parcels: Sequence[Parcel]) -> list[str]:
-    """Of what the engine has, those commits that are in the history here; the rest would only be of no use."""
+    """The commits in the engine that are part of this history; others would not help."""
     tips = [parcel.tip for parcel in reversed(parcels)][:_MOST_TIPS]
     check_commits(*tips)
     here = await repo.commits_of(tips)

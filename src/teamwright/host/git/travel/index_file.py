@@ -1,8 +1,8 @@
-"""Compares the files of a small tree with an index of git, without a program of git.
+"""Compares the files of a small tree with a git index, without running git.
 
-After most calls nothing has changed, and git takes longer to start than to say so. Whatever this does not understand,
-it leaves to git: another form of the index, files that the index does not have (they may be ignored ones), and a file
-that was written so late that its time does not tell whether it was written again.
+After most calls nothing has changed, and starting git takes longer than finding that out. Cases it cannot decide are
+left to git: other index formats, files missing from the index (they may be ignored), and files written so recently that
+their timestamp does not reveal another write.
 """
 
 import hashlib
@@ -17,27 +17,26 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE of Linux, which file systems take their times from
-_MOST = 96 << 10  # bytes of the index, some 1,000 files: of more git says faster what has changed
+_COARSE = 5  # Linux's CLOCK_REALTIME_COARSE, the source of file timestamps
+_MOST = 96 << 10  # bytes of the index, about 1,000 files; beyond that git is faster
 _VERSION_2 = b"DIRC\0\0\0\2"
 _STAT = struct.Struct(">10I")  # ctime and its ns, mtime and its ns, device, inode, mode, owner, group, size
-_LARGE = 1 << 20  # bytes of a file; git says whether it was only touched
-_LENGTH = 0x0FFF  # of a path; what else stands in an entry's flags is special
+_LARGE = 1 << 20  # bytes of a file; for larger ones git decides whether it was only touched
+_LENGTH = 0x0FFF  # mask for a path's length; other bits in an entry's flags are special
 _32 = 0xFFFFFFFF
 _SECOND = 10**9  # in nanoseconds
-_TICK = 2 * _SECOND  # the longest between two times of a file system
-_LINK = 0o160000  # a submodule, whose files are no business of ours
+_TICK = 2 * _SECOND  # the coarsest timestamp step of a file system
+_LINK = 0o160000  # a submodule, whose files do not concern us
 
 
 Stamp = tuple[int, int, int, int, int]
-"""When a file was changed in any way and when it was written, its inode, mode and size: not the device, which is not
-the same after each start of a machine."""
+"""ctime, mtime, inode, mode and size of a file. Leaves out the device, which may change when the machine restarts."""
 
 
 class IndexEntry(Struct, frozen=True):
     path: bytes
     stamp: Stamp
-    at: int  # where it begins in the file
+    at: int  # its offset in the file
 
     @property
     def mode(self) -> int:
@@ -50,11 +49,11 @@ class IndexEntry(Struct, frozen=True):
 
 class IndexFile(Struct, frozen=True):
     data: bytes
-    width: int  # bytes of an object's name
+    width: int  # bytes of an object id
     entries: tuple[IndexEntry, ...]
 
     def with_facts(self, found: Sequence[os.stat_result]) -> bytes:
-        """The same, of other files with the same contents."""
+        """The same index for other files with the same contents."""
         data = bytearray(self.data[: -self.width])
         for entry, file in zip(self.entries, found, strict=True):
             times = (*divmod(file.st_ctime_ns, _SECOND), *divmod(file.st_mtime_ns, _SECOND))
@@ -64,15 +63,16 @@ class IndexFile(Struct, frozen=True):
 
 
 def file_clock() -> int:
-    """The time that the kernel would write at a file now, in nanoseconds, or a little earlier."""
+    """The timestamp that the kernel would give a file now, in nanoseconds, or slightly earlier."""
     return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _SECOND
 
 
 def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] | None:
-    """Paths below `top` that are not as the index has them; None if git has to be asked.
+    """Paths below `top` that differ from the index; None if git has to be asked.
 
-    `looked`: by `file_clock`, before the last look, after which all that had changed was brought into the index.
-    `width`: bytes of an object's name."""
+    `looked`: a `file_clock` value from before the last look, after which the index was brought up to date. `width`:
+    bytes of an object id.
+    """
     try:
         known = read_index(index, width)
         return None if known is None else _compare(known.entries, os.fsencode(top), looked)
@@ -100,12 +100,12 @@ def tick_after(time: int) -> int:
 
 @cache
 def _mode(kind: int) -> int:
-    """As in an entry."""
+    """A file mode as stored in an index entry."""
     return (0o100755 if kind & 0o100 else 0o100644) if stat.S_ISREG(kind) else stat.S_IFMT(kind)
 
 
 def _files_below(top: bytes, folder: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
-    """All but directories and git's own one. Raises OSError."""
+    """All files and links, except git's own directory. Raises OSError."""
     with os.scandir(os.path.join(top, folder) if folder else top) as entries:
         for entry in entries:
             path = folder + entry.name
@@ -116,7 +116,7 @@ def _files_below(top: bytes, folder: bytes) -> Iterator[tuple[bytes, os.stat_res
 
 
 def read_index(index: Path, width: int) -> IndexFile | None:
-    """None if it is too large, or says of a file more than what it was like. Raises OSError or ValueError."""
+    """None if it is too large, or has entries with special flags. Raises OSError or ValueError."""
     with index.open("rb") as file:
         data = file.read(_MOST + 1)
     if not width or len(data) > _MOST or data[:8] != _VERSION_2:

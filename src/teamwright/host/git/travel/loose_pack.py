@@ -1,7 +1,7 @@
-"""Packs what one look at a tree has added to its repository, without a program of git.
+"""Packs the objects that one save added to a repository, without running git.
 
-After most calls a file or two have changed. Git has just written them as loose objects, each a file of its own; a pack
-of so few is made in less time than `pack-objects` takes to start. Whatever is not there like that is left to git.
+After most calls only a file or two have changed. Git has just written them as loose objects, one file each; packing so
+few takes less time than starting `pack-objects`. If the objects are not there in that form, git has to make the pack.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from msgspec import Struct
 from teamwright.core.errors import SettingsError
 from teamwright.osfiles.reading import read_plain
 
-_MOST = 64 << 10  # bytes of one object: of a larger one git sends only what is different in it
+_MOST = 64 << 10  # bytes per object; for larger ones git sends only the difference
 _MOST_PATHS = 32
 _KINDS = {b"commit": 1, b"tree": 2, b"blob": 3}
 _TREE = b"40000"
 
 
 class Added(Struct, frozen=True):
-    """A commit whose tree differs from one that the other side has at most in these paths."""
+    """A commit whose tree differs at most in these paths from one that the other side has."""
 
     commit: str
     tree: str
@@ -54,7 +54,7 @@ def pack_added(git_dir: Path, added: Added) -> bytes | None:
 
 
 def _follow(git_dir: Path, tree: str, names: Sequence[bytes], found: dict[str, _Loose]) -> None:
-    """All on the way from a tree to a path, as far as it is in there: it may have been deleted."""
+    """Collects the objects on the way from a tree to a path, as far as it exists: it may have been deleted."""
     at, width = tree, len(tree) // 2
     for name in names:
         mode, id = next(((mode, id) for mode, known, id in _entries(found[at].data, width) if known == name), (b"", ""))
@@ -68,7 +68,7 @@ def _follow(git_dir: Path, tree: str, names: Sequence[bytes], found: dict[str, _
 
 
 def _entries(tree: bytes, width: int) -> Iterator[tuple[bytes, bytes, str]]:
-    """Mode, name and id of each."""
+    """Mode, name and id of each entry."""
     at = 0
     while at < len(tree):
         end = tree.index(0, at)
@@ -90,7 +90,7 @@ def _read(git_dir: Path, id: str) -> _Loose:
 
 
 def _pack(objects: Sequence[_Loose], width: int) -> bytes:
-    """As gitformat-pack has it, version 2."""
+    """Encodes a version 2 pack (gitformat-pack)."""
     parts = [b"PACK", (2).to_bytes(4, "big"), len(objects).to_bytes(4, "big")]
     for object in objects:
         parts += [_head(_KINDS[object.kind], len(object.data)), zlib.compress(object.data, 1)]
@@ -99,7 +99,8 @@ def _pack(objects: Sequence[_Loose], width: int) -> bytes:
 
 
 def _head(kind: int, size: int) -> bytes:
-    """Three bits of kind and four of the size, the least first, then seven at a time; the top bit: more follows."""
+    """Encodes 3 bits of kind and 4 of size, then 7 bits of size per byte, lowest first; the top bit means more
+    follow."""
     head, byte, left = bytearray(), kind << 4 | size & 15, size >> 4
     while left:
         head.append(byte | 128)

@@ -1,4 +1,4 @@
-"""Names of agents and their branches, as branches in a person's repository have them."""
+"""Turns names of agents and their branches into branch names for a person's repository."""
 
 import re
 
@@ -10,13 +10,13 @@ _AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def check_agent(id: str) -> None:
-    """It becomes part of paths and of refs."""
+    """Validates an agent id, which becomes part of paths and refs."""
     if not _AGENT.fullmatch(id):
         raise ToolError(f"`{shown(id, 80)}` is not the id of an agent.")
 
 
 def flat_name(name: str, otherwise: str) -> str:
-    """Fit for a worktree's branch; where nothing of the name is, the other one."""
+    """A name that fits a worktree's branch; `otherwise` if nothing of the name is usable."""
     tame = re.sub(r"[^A-Za-z0-9._+/-]+", "-", name).strip("-./+")[:60]
     try:
         return check_name(tame or otherwise)

@@ -1,4 +1,4 @@
-"""Files in the engine that are named by their content: what comes back under a name is what was put under it."""
+"""Files in the engine named by their content: what you get under a name is what was stored under it."""
 
 import hashlib
 import tempfile
@@ -15,7 +15,7 @@ from teamwright.core.text import shown
 from teamwright.osfiles.private import make_dir
 
 Known = Callable[[str], Awaitable[Sequence[Parcel]]]
-"""The parcels of a project that the engine has."""
+"""Looks up the parcels of a project that the engine has."""
 
 
 class Objects(Protocol):
@@ -27,7 +27,8 @@ class Objects(Protocol):
 
 
 async def put_code(objects: Objects, path: Path, *, new: bool = False) -> str:
-    """The name that the file has in the engine. What is there already is not sent again; `new`: it cannot be."""
+    """Stores a file and returns its name in the engine. Existing content is not sent again; `new`: it cannot exist
+    yet."""
     name = f"code/{await anyio.to_thread.run_sync(_digest, path)}"
     if new or not await objects.has(name):
         await objects.put(name, path)
@@ -51,7 +52,7 @@ def _digest(path: Path) -> str:
 
 @asynccontextmanager
 async def draft(folder: Path) -> AsyncGenerator[Path]:
-    """A place for one file, which is gone afterwards."""
+    """A path for one temporary file, removed afterwards."""
     await anyio.to_thread.run_sync(make_dir, folder)
     with tempfile.TemporaryDirectory(prefix="code-", dir=folder, ignore_cleanup_errors=True) as made:
         yield Path(made) / "bundle"

@@ -1,7 +1,7 @@
-"""A repository that code travels from or to, and git as it is run there.
+"""A repository that code travels from or to, and how git is run there.
 
-In one of ours (a cache, an agent's clone) nothing counts but what we say: an agent may have changed the configuration
-of its clone, and a person's own filters would make bytes of the files that are nowhere else.
+In our own repositories (a cache, an agent's clone) only our settings apply: an agent may have changed its clone's
+configuration, and a person's filters would produce file contents that exist nowhere else.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
@@ -18,7 +18,7 @@ from teamwright.host.git.run import MOST_OUT, Ran, git
 
 T = TypeVar("T")
 U = TypeVar("U")
-LONG = 600.0  # seconds for what goes through all objects or files
+LONG = 600.0  # seconds for work on all objects or files
 
 _PLAIN = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": "/dev/null", "GIT_NO_LAZY_FETCH": "1"}
 _ALONE = {
@@ -28,7 +28,7 @@ _ALONE = {
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-# What a clone's own configuration may have been told otherwise.
+# Override what a clone's own configuration may say.
 _SETTINGS = {
     "core.attributesFile": "/dev/null",
     "core.autocrlf": "false",
@@ -44,23 +44,23 @@ _SETTINGS = {
     "commit.gpgSign": "false",
 }
 
-# After a power cut an agent's clone is made anew from what the engine has.
+# after a power cut, an agent's clone is recreated from the engine
 _UNSYNCED = {"core.fsync": "none"}
 
 
 class Repo(Struct, frozen=True):
-    """Where git is run, and with what."""
+    """Where git runs, and with which settings."""
 
     cwd: Path
     extra: Mapping[str, str]
     front: tuple[str, ...] = ()
 
     async def run(self, *args: str, extra: Mapping[str, str] | None = None, **how: Any) -> Ran:
-        """To its end, whatever its status."""
+        """Runs git to its end, whatever its status."""
         return await git(*self.front, *args, cwd=self.cwd, extra={**self.extra, **(extra or {})}, **how)
 
     async def text(self, *args: str, extra: Mapping[str, str] | None = None, **how: Any) -> str:
-        """What it printed; a ToolError with git's own words if it failed."""
+        """Git's output; raises ToolError with git's own words if it fails."""
         ran = await self.run(*args, extra=extra, **how)
         if ran.status or ran.cut:
             why = f"more than {MOST_OUT:,} bytes of output" if ran.cut else ran.complaint
@@ -68,16 +68,16 @@ class Repo(Struct, frozen=True):
         return ran.out
 
     async def has(self, *commits: str) -> bool:
-        """All of these commits?"""
+        """Are all of these commits here?"""
         return len(await self.commits_of(commits)) == len(commits)
 
     async def commits_of(self, names: Sequence[str]) -> list[str]:
-        """Those of them that are commits which are here."""
+        """Those names that are commits present here."""
         told = await self.text("cat-file", "--batch-check", input="".join(f"{name}\n" for name in names).encode())
         return [line.split()[0] for line in told.splitlines() if line.split()[1:2] == ["commit"]]
 
     async def commit(self, name: str) -> str:
-        """The commit that a name means; empty if it means none."""
+        """The commit that a name refers to; empty if none."""
         ran = await self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         return ran.out.strip() if ran.status == 0 else ""
 
@@ -86,7 +86,7 @@ class Repo(Struct, frozen=True):
 
 
 async def together(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
-    """Both at the same time: programs of git take longer to start than for most that they are asked."""
+    """Runs both at once: git takes longer to start than to answer most questions."""
     first, second = list[T](), list[U]()
 
     async def ask() -> None:
@@ -105,7 +105,7 @@ async def together(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -
 
 
 def theirs(cwd: Path) -> Repo:
-    """A person's repository: guarded as everywhere, and its history as it is stored, without replacements."""
+    """A person's repository: guarded as usual, its history read as stored, without replacement objects."""
     return Repo(cwd, _PLAIN)
 
 
@@ -118,13 +118,13 @@ def ours(git_dir: Path, tree: Path | None = None) -> Repo:
 
 
 async def init(repo: Repo, like: str, *how: str) -> None:
-    """An empty repository of ours, without anybody's template, for objects as this one is named."""
+    """Creates an empty repository of ours, without templates, with the object format of the id `like`."""
     kind = "sha256" if len(like) == 64 else "sha1"
     await repo.text("init", "--quiet", "--template=", f"--object-format={kind}", *how)
 
 
 def check_commits(*commits: str) -> None:
-    """What comes from elsewhere and is called a commit must look like one, before git is given it."""
+    """Validates commit ids from elsewhere before git sees them."""
     for commit in commits:
         if not COMMIT.fullmatch(commit):
             raise ToolError(f"`{shown(commit, 80)}` is not the name of a commit.")

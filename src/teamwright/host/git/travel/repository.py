@@ -1,7 +1,7 @@
-"""What is written into an agent's repository without git: an empty one, a commit of a tree that is there, a ref.
+"""Writes parts of an agent's repository without git: an empty repository, a commit of an existing tree, a ref.
 
-These are small files whose form is fixed (gitrepository-layout), and a program of git takes longer to start than to
-write them. What depends on the disk, git itself has said.
+These are small files in a fixed format (gitrepository-layout), and starting git takes longer than writing them.
+Settings that depend on the disk come from git itself.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ from teamwright.host.git.travel.objects import draft
 from teamwright.host.git.travel.repo import init, ours
 from teamwright.osfiles.private import make_dir
 
-_configs: dict[tuple[Path, int], str] = {}  # by folder and length of a commit's name
+_configs: dict[tuple[Path, int], str] = {}  # by folder and length of a commit id
 
 
 class StartingPoint(Struct, frozen=True):
-    """Where it begins."""
+    """Where an agent's repository starts."""
 
     branch: str
     base: str
-    author: Author  # whose name its commits carry
-    objects: Path  # of the cache, shared
+    author: Author  # the name on its commits
+    objects: Path  # the cache's object directory, shared
 
 
 class Commit(Struct, frozen=True):
@@ -62,13 +62,13 @@ def write_repository(git_dir: Path, config: str, start: StartingPoint) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A value as git's configuration has it. What could end it, a line break above all, is left out."""
+    """A quoted configuration value. Characters that could end it, such as line breaks, are dropped."""
     plain = "".join(c for c in text if c.isprintable())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def write_commit(git_dir: Path, commit: Commit, ref: str) -> str:
-    """Its id. The ref is at it then. Raises OSError."""
+    """Writes a commit, points the ref to it, and returns its id. Raises OSError."""
     name, email = _named(commit.author.name) or "nobody", _named(commit.author.email)
     signed = f"{name} <{email}> {int(time.time())} +0000"
     lines = [f"tree {commit.tree}", *(f"parent {parent}" for parent in commit.parents)]
@@ -96,5 +96,5 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _named(text: str) -> str:
-    """Fit for the line of an author, which git takes apart by `<` and `>`."""
+    """Fits an author line, which git splits at `<` and `>`."""
     return "".join(c for c in text if c.isprintable() and c not in "<>").strip()

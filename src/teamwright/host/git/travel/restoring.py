@@ -23,7 +23,7 @@ class Storage(Protocol):
 
 
 async def restore(repo: Repo, place: Storage, saved: Sequence[SavedTree], ref: str) -> None:
-    """Branches, HEAD and files as they were when the last of them was saved. What was uncommitted is so again."""
+    """Restores branches, HEAD and files as of the last saved tree; uncommitted changes are uncommitted again."""
     first = max((n for n, tree in enumerate(saved) if tree.whole), default=0)
     for tree in saved[first:]:
         if tree.object:
@@ -49,7 +49,7 @@ async def _set_refs(repo: Repo, last: SavedTree, ref: str) -> None:
     told = await repo.text("for-each-ref", "--format=%(refname)", _BRANCH)
     lines = [f"delete {name}\n" for name in told.splitlines() if name not in last.refs]
     lines += [f"update {name} {commit}\n" for name, commit in {**last.refs, ref: last.commit}.items()]
-    await repo.text("symbolic-ref", "HEAD", f"{_BRANCH}none")  # a branch that HEAD is on could not be deleted
+    await repo.text("symbolic-ref", "HEAD", f"{_BRANCH}none")  # the branch that HEAD is on could not be deleted
     await repo.text("update-ref", "--stdin", input="".join(lines).encode("utf-8", "surrogateescape"))
     if COMMIT.fullmatch(last.head):
         await repo.text("update-ref", "--no-deref", "HEAD", last.head)

@@ -1,6 +1,6 @@
-"""A worker's clone of a repository for one agent: made or restored, saved after each call, and packed up at the end.
+"""A worker's clone of a repository for one agent: created or restored, saved after each call, and packed up at the end.
 
-Objects of the cache are shared with other agents, and nothing else is.
+It shares the cache's objects with other agents, and nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,12 +39,12 @@ _WHOLE = 32  # after so many saved trees one needs none of them, so that restori
 
 
 class Site(Struct, frozen=True):
-    """Where a worker keeps code, and what it asks for parcels."""
+    """Where a worker keeps code, and where it gets parcels."""
 
     home: Path
     known: Known
     objects: Objects
-    allowed: tuple[str, ...] = ()  # addresses that its person lets it fetch from
+    allowed: tuple[str, ...] = ()  # addresses that its person allows fetching from
 
     @property
     def folder(self) -> Path:
@@ -52,14 +52,14 @@ class Site(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Which agent it is, and where it starts."""
+    """The agent, and where it starts."""
 
     agent: str
     name: str
     project: str
     base: str
     author: Author = Author()
-    upstream: Upstream | None = None  # in place of the engine
+    upstream: Upstream | None = None  # set instead of the engine
 
 
 class Room:
@@ -67,7 +67,7 @@ class Room:
         self._site, self._origin = site, origin
         self.path = site.folder / "rooms" / origin.agent / "tree"
         self.branch = branch_of(flat_name(origin.name, origin.agent))
-        self.notes: tuple[str, ...] = ()  # about the clone itself, for the model, once
+        self.notes: tuple[str, ...] = ()  # about the clone itself; told to the model once
         self._cache = Cache(site.folder, origin.project, origin.upstream, site.allowed)
         self._objects = self._cache.path / "objects"
         self._repo = ours(self.path / ".git", self.path)
@@ -79,7 +79,7 @@ class Room:
         self._tree, self._count = "", 0
         self._back: tuple[str, str, Mapping[str, str]] | None = None
         self._told = set[str]()
-        self._shown: Mapping[str, BranchBack] = {}  # work of the others, as it is here
+        self._shown: Mapping[str, BranchBack] = {}  # the others' work as it is here
 
     async def make(self, saved: Sequence[SavedTree]) -> None:
         origin, site = self._origin, self._site
@@ -110,8 +110,8 @@ class Room:
     # --- after each call
 
     async def save(self, path: Path | None = None) -> SavedTree | None:
-        """The tree as it is now, stored in the engine; None if nothing has changed since it was stored. `path`: only
-        this file can have changed."""
+        """Stores the current tree in the engine; None if nothing changed since the last save. `path`: only this file
+        can have changed."""
         async with self._busy:
             return await self._save(path)
 
@@ -128,11 +128,11 @@ class Room:
         return saved
 
     async def _store(self, heads: Heads, looked: Looked, notes: tuple[str, ...]) -> SavedTree:
-        """In the engine, on top of what is there of this agent."""
+        """Stores the tree in the engine, on top of the agent's earlier saves."""
         last, base, tree = self._last, self._origin.base, looked.tree
         tips = {heads.commit, *heads.refs.values()}
         if last and tree == self._tree and tips <= {base, *last.refs.values()}:
-            return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # names have changed, and no more
+            return SavedTree(last.commit, heads.head, heads.refs, "", notes=notes)  # only refs have changed
         whole = last is None or self._count % _WHOLE == 0
         parents = [*([heads.commit] if heads.commit else []), *([last.commit] if last and not whole else [])]
         before = [base, last.commit, *last.refs.values()] if last is not None and not whole else [base]
@@ -142,7 +142,7 @@ class Room:
         added = Added(commit, tree, looked.paths) if known else None
         try:
             object = await self._put(refs, list(dict.fromkeys(before)), new=True, added=added)
-        except ToolError:  # of a branch that the agent deleted its `git gc` may have left nothing
+        except ToolError:  # the agent's `git gc` may have dropped a branch that it deleted
             object = await self._put(refs, await self._repo.commits_of(list(dict.fromkeys(before))), new=True)
         return SavedTree(commit, heads.head, heads.refs, object, whole, notes)
 
@@ -150,10 +150,10 @@ class Room:
     def _start(self) -> tuple[str, dict[str, str]]:
         return f"refs/heads/{self.branch}", {f"refs/heads/{self.branch}": self._origin.base}
 
-    # --- the branch back
+    # --- the way back
 
     async def back(self) -> BranchBack | None:
-        """All its work since the base, stored in the engine; None if there is none, or none since the last time."""
+        """Stores all work since the base in the engine; None if there is none, or nothing new since the last time."""
         async with self._busy:
             return await self._find_back()
 
@@ -178,7 +178,7 @@ class Room:
         return back
 
     async def _others(self, heads: Heads, tip: str) -> dict[str, str]:
-        """Branches besides the one that is checked out, as far as they have commits that this one has not."""
+        """Branches other than the one checked out that have commits of their own."""
         found = dict[str, str]()
         for name, commit in heads.refs.items():
             if name == heads.head:
@@ -189,10 +189,10 @@ class Room:
         return found
 
     async def team(self, branches: Mapping[str, BranchBack]) -> None:
-        """Work of the others, as `team/NAME`; what is not named any more is gone."""
+        """Shows the others' work as `team/NAME`; removes names that are no longer in `branches`."""
         site, project = self._site, self._origin.project
         known = await site.known(project) if branches else ()
-        if branches == self._shown:  # as at most turns: nobody has made anything since
+        if branches == self._shown:  # usual case: nobody has done anything since
             return
         wanted = dict[str, str]()
         for name, back in branches.items():
@@ -212,7 +212,7 @@ class Room:
             keep_spare((self._objects, self._origin.base), place, self._seal)
 
     async def _commit(self, tree: str, parents: list[str], words: str, ref: str) -> str:
-        """A commit, and a ref that keeps it from the agent's `git gc`."""
+        """Writes a commit, and a ref that protects it from the agent's `git gc`."""
         commit = Commit(tree, tuple(parents), self._origin.author, words)
         return await anyio.to_thread.run_sync(write_commit, self.path / ".git", commit, ref)
 
@@ -227,7 +227,8 @@ class Room:
 
 
 async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ()) -> Room:
-    """A clone at the base; or as the last saved tree was, if there are such. What was there before is removed."""
+    """Opens a clone at the base, or in the state of the last saved tree if there are any. Removes whatever was
+    there."""
     check_commits(origin.base)
     check_agent(origin.agent)
     room = Room(site, origin)

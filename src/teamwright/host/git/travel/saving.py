@@ -18,9 +18,9 @@ from teamwright.host.git.travel.repo import LONG, Repo, together
 T = TypeVar("T")
 MOST_FILE = 64 << 20
 MOST_BRANCHES = 500
-_FEW = 1 << 14  # bytes of an index: to look at that few files takes less than a thread does
+_FEW = 1 << 14  # bytes of an index: checking so few files takes less time than a thread
 _CHUNK = 1 << 12
-_MOST_REFS = 1 << 20  # bytes of a file that names branches
+_MOST_REFS = 1 << 20  # bytes of a file that lists refs
 _SHOWN = 5
 _LINK = "160000"
 
@@ -29,46 +29,45 @@ class Looked(Struct, frozen=True):
     """The tree that was written, and what it lacks."""
 
     tree: str
-    skipped: dict[str, str] = {}  # path: why
-    since: str = ""  # the tree of the look before, where it is known what has changed since
-    paths: tuple[str, ...] = ()  # that may be others than in there
+    skipped: dict[str, str] = {}  # path -> reason
+    since: str = ""  # the previous tree, if the changes since then are known
+    paths: tuple[str, ...] = ()  # paths that may differ from it
 
 
 class TreeIndex:
-    """An index of our own beside the tree's: it remembers which files were looked at, so that a second look is
-    cheap."""
+    """Our own index beside the tree's. It remembers which files were read, so that a second look is cheap."""
 
     def __init__(self, repo: Repo, folder: Path) -> None:
         self._repo, self._path = repo, folder / "index"
         self._extra = {"GIT_INDEX_FILE": str(self._path)}
         self._heads = HeadReader(repo)
         self._head: str | None = None
-        self._tree = ""  # what it was written as, while nothing was changed in it since
-        self._looked = 0  # by the clock of files, before the last look at all of them
+        self._tree = ""  # the tree it was written as, if unchanged since
+        self._looked = 0  # file clock before the last look at all files
 
     def seed(self) -> None:
-        """With what git knows of files that were just checked out; later the agent's own index might hide some."""
+        """Starts from git's index of the files just checked out; later the agent's own index might hide some."""
         shutil.copyfile(Path(self._repo.extra["GIT_DIR"], "index"), self._path)
         self._head, self._tree, self._looked = None, "", file_clock()
 
     def know(self, heads: "Heads", tree: str) -> None:
-        """After `seed`: this is checked out, and nothing has been changed."""
+        """After `seed`: these heads and this tree are checked out, unchanged."""
         self._heads.know(heads)
         self._head, self._tree = heads.commit, tree
 
     async def write(self, only: Path | None = None) -> tuple["Heads", Looked]:
-        """Where HEAD and the branches are, and the tree. `only`: nothing else has changed.
+        """The position of HEAD and the branches, and the tree. `only`: nothing else has changed.
 
-        Programs of git take longer to start than to do this, so what can be asked at once is.
+        Git takes longer to start than to answer, so independent questions are asked at once.
         """
-        self._path.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed; nobody else writes it
+        self._path.with_name("index.lock").unlink(missing_ok=True)  # left by a killed git; nobody else writes it
         if not self._path.exists():
             self._head, only = None, None
         since = self._tree
         heads, paths = self._heads.unchanged(), self._quick_look(only)
         if heads is None or paths is None:
             heads, paths = await together(_given(heads, self._heads.read), _given(paths, partial(self._look, only)))
-        if self._head != heads.commit:  # it stands on another commit: an index of that one
+        if self._head != heads.commit:  # HEAD has moved, so read an index of that commit
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
             self._head, self._tree, since, paths = heads.commit, "", "", await self._ask_git()
@@ -78,7 +77,7 @@ class TreeIndex:
         return heads, Looked(self._tree, skipped, since, tuple(paths))
 
     def _quick_look(self, only: Path | None) -> list[str] | None:
-        """Paths that differ from our index; None if that takes longer than a moment to say."""
+        """Paths that differ from our index; None if finding out takes longer than a moment."""
         if self._head is None or (only is not None and not only.is_relative_to(self._repo.cwd)):
             return []
         return self._compare() if only is None and self._path.stat().st_size <= _FEW else None
@@ -93,7 +92,7 @@ class TreeIndex:
         return found
 
     def _compare(self) -> list[str] | None:
-        """Without git; None if only git can tell."""
+        """Compares without git; None if only git can tell."""
         now, width = file_clock(), len(self._tree or self._head or "") // 2
         found = find_changed(self._path, self._repo.cwd, self._looked, width)
         if found is not None:
@@ -101,15 +100,15 @@ class TreeIndex:
         return found
 
     async def _ask_git(self, only: Path | None = None) -> list[str]:
-        """Paths that differ from our index, and those that it does not have; ignored ones are not among them. What was
-        only touched is noted in the index, so that it is read once."""
+        """Paths that differ from our index or are missing from it, except ignored ones. Files that were only touched
+        are updated in the index, so that they are read just once."""
         where = ("--", str(only)) if only else ()
         words = ("--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", *where)
         noting = self._extra | {"GIT_OPTIONAL_LOCKS": "1"}
         ran = await self._repo.run("status", *words, extra=noting, limit=LONG)
         if not ran.status and not ran.cut:
             return [path for entry in ran.out.split("\0") if (path := _changed_path(entry))]
-        words = ("-z", "--others", "--modified", "--deleted", "--exclude-standard", *where)  # HEAD may name nothing
+        words = ("-z", "--others", "--modified", "--deleted", "--exclude-standard", *where)  # HEAD may point to nothing
         told = await self._repo.text("ls-files", *words, extra=self._extra, limit=LONG)
         return [path for path in dict.fromkeys(told.split("\0")) if path]
 
@@ -122,7 +121,7 @@ class TreeIndex:
         if good:
             self._tree = ""
             ran = await self._repo.run(*words, input=_fields(good), extra=self._extra, limit=LONG)
-            if ran.status:  # one of them: then each by itself, so that all others are saved
+            if ran.status:  # one of them failed: add each by itself, so that the others are saved
                 skipped |= await self._add_each(good, words)
         return {path: why for path, why in skipped.items() if why}
 
@@ -142,7 +141,7 @@ async def _given(found: T | None, otherwise: Callable[[], Awaitable[T]]) -> T:
 
 
 def _changed_path(entry: str) -> str:
-    """The path of an entry of `git status`, if the file is not as the index has it."""
+    """The path in an entry of `git status`, if the file differs from the index."""
     if entry.startswith("? "):
         return entry[2:]
     return entry.split(" ", 8)[8] if entry.startswith("1 ") and entry[3] != "." else ""
@@ -153,7 +152,7 @@ def _fields(paths: list[str]) -> bytes:
 
 
 def _sort_out(top: Path, paths: list[str]) -> dict[str, str]:
-    """Path: empty, or why it is not saved."""
+    """For each path, why it is not saved; empty if it is."""
     return {path: _fault(top, path) for path in paths}
 
 
@@ -162,7 +161,7 @@ def _fault(top: Path, path: str) -> str:
         return "a repository of its own"
     try:
         found = os.lstat(top / path)
-    except OSError:  # deleted: that is saved too
+    except OSError:  # deleted, which is saved too
         return ""
     if stat.S_ISDIR(found.st_mode):
         return "a repository of its own" if (top / path / ".git").exists() else ""
@@ -172,7 +171,7 @@ def _fault(top: Path, path: str) -> str:
 
 
 def in_words(skipped: dict[str, str]) -> tuple[str, ...]:
-    """One sentence for each reason."""
+    """One sentence per reason."""
     reasons = dict[str, list[str]]()
     for path, why in skipped.items():
         reasons.setdefault(why, []).append(shown(path, 100))
@@ -185,15 +184,15 @@ def _few(paths: list[str]) -> str:
 
 
 class Heads(Struct, frozen=True):
-    """Where HEAD is, and every local branch."""
+    """The position of HEAD, and all local branches."""
 
-    head: str  # a ref, or a commit where it is detached
-    commit: str  # empty before a first one
+    head: str  # a ref, or a commit if detached
+    commit: str  # empty before the first commit
     refs: dict[str, str]
 
 
 class HeadReader:
-    """Says where HEAD and the branches are. Git is asked when one of the files has changed that say so."""
+    """Reports where HEAD and the branches are. Asks git only if one of the underlying files has changed."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
@@ -201,23 +200,24 @@ class HeadReader:
         self._heads: Heads | None = None
 
     def know(self, heads: Heads) -> None:
-        """They are so now."""
+        """Sets the current position."""
         self._heads, self._files = heads, _ref_files(Path(self._repo.extra["GIT_DIR"]))
 
     def unchanged(self) -> Heads | None:
-        """As they were; None if something has changed that they depend on."""
+        """The known position; None if anything it depends on has changed."""
         files = _ref_files(Path(self._repo.extra["GIT_DIR"]))
         return self._heads if files is not None and files == self._files else None
 
     async def read(self) -> Heads:
         files = _ref_files(Path(self._repo.extra["GIT_DIR"]))
         self._heads = await read_heads(self._repo)
-        self._files = files  # read before git was asked: what changes in between is seen the next time
+        self._files = files  # read before git was asked, so that a change in between is noticed next time
         return self._heads
 
 
 def _ref_files(git_dir: Path) -> dict[str, bytes] | None:
-    """All that HEAD and the branches depend on; None where they lie in another way than in a plain repository."""
+    """The content of all files that HEAD and the branches depend on; None if the layout differs from a plain
+    repository."""
     head, packed, below = (os.path.join(git_dir, name) for name in ("HEAD", "packed-refs", "refs/heads"))
     paths = [head, packed]
     try:
@@ -233,7 +233,7 @@ def _ref_files(git_dir: Path) -> dict[str, bytes] | None:
 
 
 def _paths_below(folder: str) -> Iterator[str]:
-    """All but directories; what is no file is found when it is read. Raises OSError."""
+    """All entries except directories; non-files are detected when read. Raises OSError."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -243,7 +243,7 @@ def _paths_below(folder: str) -> Iterator[str]:
 
 
 def _small_file(path: str) -> bytes:
-    """Raises OSError or ValueError for what is no small file; empty where there is none."""
+    """The content of a small file; empty if it does not exist. Raises OSError or ValueError for anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -272,6 +272,6 @@ async def read_heads(repo: Repo) -> Heads:
 
 
 async def has_links(repo: Repo, commit: str) -> bool:
-    """Has it submodules?"""
+    """Does it contain submodules?"""
     told = await repo.text("ls-tree", "-r", "-z", commit, limit=LONG)
     return any(entry.startswith(_LINK) for entry in told.split("\0"))

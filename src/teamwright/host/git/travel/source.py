@@ -1,6 +1,7 @@
-"""Git remote that lead and workers both reach: its address as it may travel, and how a worker fetches from it.
+"""A git remote reachable by both lead and workers: its address in a form that may travel, and how workers fetch from
+it.
 
-No credentials travel. A worker uses its own, and so fetches only from where its own person allows.
+Credentials never travel. A worker uses its own, and so fetches only from addresses that its own person allows.
 """
 
 import re
@@ -15,7 +16,7 @@ from teamwright.host.git.travel.repo import LONG, Repo
 _SSH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!-)[\w./~+-]+")  # git@host:path
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
 _PATH = re.compile(r"/[\w./~+%-]*")
-_NEVER = re.compile(r"[?#]|(\.|%2e){2}", re.IGNORECASE)  # queries, and a way out of what a worker's person allows
+_NEVER = re.compile(r"[?#]|(\.|%2e){2}", re.IGNORECASE)  # queries, and `..` to escape what is allowed
 _BRANCH = re.compile(r"refs/heads/[\w+-][\w./+-]*")
 _FETCHED = "refs/teamwright/fetched"
 _ALONE = {
@@ -28,7 +29,8 @@ _SETTINGS = ("core.hooksPath=/dev/null", "fetch.fsckObjects=true", "gc.auto=0", 
 
 
 def tame_url(url: str) -> str:
-    """Without a password, and for https without a user. ToolError for what is no address that we would fetch from."""
+    """Removes the password, and for https also the user. Raises ToolError for an address that we would not fetch
+    from."""
     scheme, mark, rest = url.partition("://")
     plain = url.isascii() and url.isprintable() and not _NEVER.search(url)
     if not mark and plain and (_SSH.fullmatch(url) or _PATH.fullmatch(url)):
@@ -47,7 +49,7 @@ def tame_url(url: str) -> str:
 
 
 def _hidden(url: str) -> str:
-    """Without what may be a password: it may hold any character, a `@` or `?` among them."""
+    """Removes what may be a password, which may contain any character, even `@` or `?`."""
     return re.sub(r"//.*@", "//", url, flags=re.DOTALL).partition("?")[0]
 
 
@@ -75,7 +77,7 @@ def _is_branch(name: str) -> bool:
 
 
 def check_allowed(url: str, allowed: Sequence[str]) -> None:
-    """By the worker's own person: an address, or the beginning of one up to a `/` or `:`."""
+    """Checks the worker's own settings: a full address, or a prefix ending in `/` or `:`."""
     for beginning in allowed:
         if url == beginning or (beginning.endswith(("/", ":")) and url.startswith(beginning)):
             return
@@ -86,7 +88,7 @@ def check_allowed(url: str, allowed: Sequence[str]) -> None:
 
 
 async def fetch_from(repo: Repo, upstream: Upstream, base: str, allowed: Sequence[str]) -> None:
-    """So that this commit is here, with its history, each object checked. Runs with the settings of this person."""
+    """Fetches this commit with its history, checking each object. Uses the settings of this machine's person."""
     if tame_url(upstream.url) != upstream.url or not _is_branch(upstream.branch):
         raise ToolError(f"`{shown(_hidden(upstream.url), 200)}` is not an address that a lead would name.")
     check_allowed(upstream.url, allowed)

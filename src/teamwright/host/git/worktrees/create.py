@@ -40,12 +40,12 @@ from teamwright.host.git.worktrees.status import keep, keep_past, read_status
 
 CHECKOUT = 600.0
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
-# Devices of Windows, where a checkout of the repository may go; and what git itself looks for by name.
+# Windows device names, since the repository may be checked out there, and names that git itself resolves.
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|([a-z]+_)*head|stash|auto_merge|@", re.IGNORECASE)
 
 
 def check_name(name: str) -> str:
-    """The name as directory and branch have it: `a/b` becomes `a+b`."""
+    """The name as used for directory and branch: `a/b` becomes `a+b`."""
     flat = name.replace("/", "+")
     good = all(_SEGMENT.fullmatch(segment) and segment != "." for segment in flat.split("+"))
     faults = {
@@ -73,11 +73,11 @@ async def make(
     apart: bool = False,
     announce: Callable[[Worktree], None] | None = None,
 ) -> Worktree:
-    """The worktree of that name, made from the HEAD of `repo` unless it is there already; locked for us.
+    """The worktree of that name, locked for us; created from the HEAD of `repo` unless it exists.
 
-    `owner` names the agent that will use it: another one cannot have it meanwhile, also not in this process.
-    `apart`: never one that is anybody else's, but another name after it, with a number. `announce` is told before
-    anything is made, and again if the name is another one then.
+    `owner` names the agent that will use it; no other agent can have it meanwhile, even in this process. `apart`: never
+    take somebody else's; use a numbered name instead. `announce` is called before anything is created, and again if the
+    name changes.
     """
     name, owner = check_name(name), re.sub(r"[^A-Za-z0-9._@+-]", "_", owner)[:100]
     place = await locate(repo)
@@ -120,8 +120,8 @@ def _named(place: Checkout, name: str, owner: str, session: str) -> Worktree:
 
 
 async def _own_name(tree: Worktree) -> str:
-    """The first of NAME, NAME-2, NAME-3 ... that is the owner's already, or that nobody has: neither git nor a
-    directory, a record or a branch. Upper and lower case are one, as they are on some disks."""
+    """The first of NAME, NAME-2, NAME-3 ... that is the owner's already or completely unused: unknown to git, and
+    without a directory, record or branch. Ignores case, as some disks do."""
     used = await taken_branches(tree)
     own, number = tree.name, 1
     while branch_of(own).casefold() in used and not _is_owners(tree, own):
@@ -131,7 +131,7 @@ async def _own_name(tree: Worktree) -> str:
 
 
 async def taken_branches(tree: Worktree) -> set[str]:
-    """Those that begin as the tree's does and are somebody's, in small letters."""
+    """Branches, in lower case, that start like the tree's and are in use."""
     front = f"refs/heads/{tree.branch}"
     told = await git_text(
         "for-each-ref", "--format=%(refname)", "--ignore-case", f"{front}*", f"{front}*/**", cwd=tree.repo
@@ -151,7 +151,7 @@ def _is_owners(tree: Worktree, name: str) -> bool:
 
 
 def prepare_place(place: Checkout) -> None:
-    """The directory for worktrees, which must really lie in the main tree, and git's order not to see it."""
+    """Creates the directory for worktrees, which must really be inside the main tree, and makes git ignore it."""
     folder = place.top
     try:
         for part in PLACE:
@@ -166,7 +166,7 @@ def prepare_place(place: Checkout) -> None:
 
 
 async def _reuse(tree: Worktree, held: int) -> WorktreeRecord | None:
-    """What is there already, now locked for us. None: there is nothing, or nothing any more."""
+    """Takes over an existing worktree and locks it for us. None: there is none, or none any more."""
     path, private = tree.path, private_of(tree)
     if private is None:
         _require_free(path)
@@ -182,7 +182,7 @@ async def _reuse(tree: Worktree, held: int) -> WorktreeRecord | None:
         record = WorktreeRecord(tree.branch, ran.out.strip() or tree.base, "ready", made=time.time())
     if holder and holder.pid:
         await git_text("worktree", "unlock", str(path), cwd=tree.repo, held=held)
-    if not holder or holder.pid:  # a person's own lock stays as it is
+    if not holder or holder.pid:  # a person's own lock stays
         reason = await lock_reason(tree.owner)
         await git_text("worktree", "lock", "--reason", reason, str(path), cwd=tree.repo, held=held)
     return replace(record, owner=tree.owner, session=tree.session)
@@ -224,7 +224,7 @@ async def _is_half(tree: Worktree, private: Path, record: WorktreeRecord | None)
 
 
 async def _clear(tree: Worktree, private: Path, held: int) -> None:
-    """Take away what is half there; should anybody have put something into it, that is kept under a hidden ref."""
+    """Removes an incomplete worktree; anything put into it is kept under a hidden ref."""
     if tree.path.is_dir():
         await keep(tree, private, half=True)
     else:
@@ -233,7 +233,7 @@ async def _clear(tree: Worktree, private: Path, held: int) -> None:
 
 
 async def _add(tree: Worktree, record: WorktreeRecord, held: int) -> WorktreeRecord:
-    """Let git register it, still empty: files come later, when the repository's lock is free for others again."""
+    """Registers it with git, still empty: files come later, when the repository's lock is free for others."""
     path, branch, base = str(tree.path), tree.branch, tree.base
     reason = await lock_reason(tree.owner)
     front = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", reason)
@@ -245,10 +245,10 @@ async def _add(tree: Worktree, record: WorktreeRecord, held: int) -> WorktreeRec
             record = replace(record, base=(await git("merge-base", base, tip, cwd=tree.repo)).out.strip() or base)
             write_record(tree, record)
             ran = await git(*front, path, branch, cwd=tree.repo, held=held)
-        else:  # left behind without a commit of its own: it starts over
+        else:  # left behind without a commit of its own, so it starts over
             ran = await git(*front, "-B", branch, path, base, cwd=tree.repo, held=held)
     if ran.status:
-        await drop_branch(tree, held)  # git makes it first
+        await drop_branch(tree, held)  # git creates the branch first
         forget(tree)
         raise ToolError(f"git could not make the worktree {shown(path)}: {ran.complaint}")
     crashpoint("worktree.added")
@@ -256,7 +256,7 @@ async def _add(tree: Worktree, record: WorktreeRecord, held: int) -> WorktreeRec
 
 
 async def _undo(tree: Worktree, record: WorktreeRecord) -> None:
-    """What could not be finished is taken away again; what even that leaves, the next `make` clears."""
+    """Removes what could not be finished; leftovers are cleared by the next `make`."""
     with suppress(ToolError):
         async with alone(tree.common) as held:
             now = read_record(tree)
@@ -284,7 +284,7 @@ def _finish(tree: Worktree, record: WorktreeRecord, links: Sequence[str]) -> Wor
 
 
 def link(tree: Worktree, links: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Directories of the main tree that are shared, not copied: {path: target} of ours, and warnings."""
+    """Links directories of the main tree instead of copying them. Returns our links as {path: target}, and warnings."""
     made: dict[str, str] = {}
     warnings: list[str] = []
     for name in links:
@@ -303,7 +303,7 @@ def _is_below(name: str) -> bool:
 
 
 def _link_one(tree: Worktree, name: str) -> bool:
-    """True: our link is there."""
+    """Returns True if our link is there."""
     source, target = tree.repo / name, tree.path / name
     if not _is_below(name):
         raise OSError("only directories below the project can be")
@@ -321,7 +321,7 @@ def _link_one(tree: Worktree, name: str) -> bool:
 
 
 async def drop_branch(tree: Worktree, held: int, *, whatever: bool = False) -> None:
-    """Only without commits of its own; git itself refuses if somebody has it checked out."""
+    """Deletes the branch if it has no commits of its own; git refuses if it is checked out somewhere."""
     tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
     if tip and (whatever or not await count_commits([tip], tree.base, cwd=tree.repo)):
         await git("branch", "--quiet", "-D", tree.branch, cwd=tree.repo, held=held)

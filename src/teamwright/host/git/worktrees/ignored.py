@@ -1,7 +1,7 @@
-"""Finds work among the files that git ignores: a fresh worktree has none, so whatever is there was made there.
+"""Finds work among ignored files: a fresh worktree has none, so whatever exists was made there.
 
-What a tool makes again by itself is not: the caches that are known by name, and directories that say so themselves;
-but for the files there that an agent wrote by a tool of ours. Those are noted beside git's own files of the worktree.
+Content that tools recreate does not count, that is, caches known by name and directories tagged as caches, except for
+files that an agent wrote there with our tools. Those are noted in the worktree's private git directory.
 """
 
 import os
@@ -13,7 +13,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import few, shown
 from teamwright.host.git.worktrees.record import PLACE, private_at
 
-MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # that are kept under a hidden ref
+MOST_BYTES, MOST_FILES = 64 << 20, 5_000  # limits for keeping under a hidden ref
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"})
 _LEAVINGS = (".pyc", ".pyo", ".DS_Store")
 _TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir
@@ -21,7 +21,7 @@ _NOTES, _MOST_NOTES = "teamwright-written", 1 << 20
 
 
 def made_here(tree: Path, ignored: Iterable[str], own: Collection[str] = ()) -> tuple[str, ...]:
-    """Which of the paths that git ignores somebody made there; a whole directory ends with a slash. Blocks.
+    """The ignored paths that somebody made there; whole directories end with a slash. Blocks.
 
     `own` are links of ours.
     """
@@ -33,11 +33,11 @@ def made_here(tree: Path, ignored: Iterable[str], own: Collection[str] = ()) -> 
 
 
 def note_written(path: Path) -> None:
-    """A tool of ours is about to write this file: if it lies in what counts as a cache of a worktree, it is work."""
+    """Notes a file that one of our tools is about to write, if it is in a worktree's cache: it then counts as work."""
     tree = _tree_of(path)
     if tree is None or not _is_left_out(tree, path):
         return
-    with suppress(OSError):  # the file is what was asked for
+    with suppress(OSError):  # failing to note it must not fail the write
         if private := private_at(tree):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(private / _NOTES, flags, 0o600), "ab", buffering=0) as file:  # noqa: PTH123
@@ -45,7 +45,7 @@ def note_written(path: Path) -> None:
 
 
 def _tree_of(path: Path) -> Path | None:
-    """The worktree of ours that a file lies in."""
+    """Our worktree that contains the file, if any."""
     parts = path.parts
     ends = [n for n in range(2, len(parts) - 1) if parts[n - 2 : n] == PLACE]
     return Path(*parts[: ends[-1] + 1]) if ends else None
@@ -84,7 +84,7 @@ def _is_cache(folder: Path) -> bool:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All that lies in it but caches; also links, which may be all that somebody made."""
+    """All files outside caches, and links, which may be all that somebody made."""
     if _is_cache(folder):
         return
     for place, folders, names in os.walk(folder):
@@ -99,7 +99,7 @@ def in_words(ignored: Collection[str]) -> str:
 
 
 def to_be_kept(tree: Path, ignored: Iterable[str]) -> list[str]:
-    """Each file of them, relative to the tree. Raises ToolError where they are too much for a repository."""
+    """The single files, relative to the tree. Raises ToolError if they are too many for a repository."""
     found: list[str] = []
     size = 0
     for path in ignored:

@@ -19,7 +19,7 @@ class KeptCommit(Struct, frozen=True):
 
 
 async def kept_commits(cwd: Path) -> list[KeptCommit]:
-    """The oldest first."""
+    """Oldest first."""
     told = await git_text("for-each-ref", "--sort=committerdate", f"--format={_FORMAT}", *PLACES, cwd=cwd)
     rows = [line.split("\0", 3) for line in told.split("\n") if line]
     return [KeptCommit(ref, commit, int(at or 0), shown(subject)) for ref, commit, at, subject in rows]

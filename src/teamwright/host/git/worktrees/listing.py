@@ -1,4 +1,4 @@
-"""Details of one worktree: its commits, its diffstat and how far it and the current branch have diverged."""
+"""Details of one worktree: its commits, its diffstat, and how far it and the current branch have diverged."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ MOST_COMMITS = 50
 
 
 class WorktreeView(Struct, frozen=True):
-    """`lines` go from the base to the files as they lie there; `commits` are the newest, as `HASH SUBJECT`."""
+    """`lines` compare the base with the current files; `commits` are the newest, as `HASH SUBJECT`."""
 
     found: FoundTree
-    here: str  # the branch that is checked out in the current directory; empty if none is
-    ahead: int  # commits that the worktree has and the branch here has not
-    behind: int  # and the other way round
+    here: str  # the branch checked out in the current directory; empty if none
+    ahead: int  # commits that only the worktree has
+    behind: int  # commits that only the branch here has
     commits: tuple[str, ...] = ()
     lines: tuple[DiffstatRow, ...] = ()
 
@@ -41,7 +41,7 @@ async def view(found: FoundTree, cwd: Path) -> WorktreeView:
 
 
 async def tip_of(found: FoundTree) -> str:
-    """The commit that its work stands on: HEAD there, or what is left of its branch."""
+    """The commit its work is based on: HEAD there, or what is left of its branch."""
     tree = found.worktree
     try:
         require_tied(tree)

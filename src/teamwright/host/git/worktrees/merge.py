@@ -16,20 +16,20 @@ from teamwright.host.git.worktrees.record import is_there, is_tied, private_of
 from teamwright.host.git.worktrees.status import UNDER_WAY, own_links, read_status
 from teamwright.host.git.worktrees.worktree import FoundTree
 
-LIMIT = 600.0  # a person's hooks may take their time
-NEEDED = (2, 38)  # the first git that merges without a tree of files
+LIMIT = 600.0  # seconds; a person's hooks may be slow
+NEEDED = (2, 38)  # the first git version that merges without a working tree
 _SHOWN = 10  # paths named in a sentence
 
 
 class Preview(Struct, frozen=True):
-    """What a merge would do. It goes through if nothing is `blocked` and nothing conflicts."""
+    """What a merge would do. It succeeds if nothing is `blocked` and nothing conflicts."""
 
     tip: str
     into: str
-    commits: int  # that would come in
+    commits: int  # commits it would bring in
     conflicts: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()  # paths that would change here
-    blocked: tuple[str, ...] = ()  # sentences: what must be seen to first
+    blocked: tuple[str, ...] = ()  # sentences about what must be resolved first
 
     @property
     def passes(self) -> bool:
@@ -39,11 +39,11 @@ class Preview(Struct, frozen=True):
 class Merged(Struct, frozen=True):
     preview: Preview
     commit: str
-    forward: bool  # the branch here only moved on: there is no merge commit
+    forward: bool  # a fast-forward: no merge commit
 
 
 async def preview_merge(found: FoundTree, cwd: Path) -> Preview:
-    """Look at everything; nothing but objects in git's store is written."""
+    """Checks everything; writes nothing but objects in git's store."""
     tree, here = found.worktree, (await locate(cwd)).here
     await _require_version(here)
     tip = await commit_of(f"refs/heads/{tree.branch}", cwd=here)
@@ -68,7 +68,7 @@ async def preview_merge(found: FoundTree, cwd: Path) -> Preview:
 
 
 async def merge(found: FoundTree, cwd: Path) -> Merged:
-    """Raises ToolError, and the tree here is as it was, if it cannot be done cleanly."""
+    """Raises ToolError if it cannot be done cleanly; the tree here is then unchanged."""
     preview, branch = await preview_merge(found, cwd), found.worktree.branch
     if preview.blocked:
         raise ToolError("Nothing was merged. " + " ".join(preview.blocked))
@@ -82,7 +82,7 @@ async def merge(found: FoundTree, cwd: Path) -> Merged:
     here = (await locate(cwd)).here
     refuse_to_run(here, "Nothing was merged")
     words = f"Merge branch '{branch}'" + ("" if preview.into in ("main", "master") else f" into {preview.into}")
-    # The commit that was looked at, not the branch: an agent may be at work on that.
+    # Merge the commit that was checked, not the branch, because an agent may be committing to it.
     try:
         ran = await git(
             "merge",
@@ -119,12 +119,13 @@ def _fault(ran: Ran) -> str:
 
 
 async def _give_up(here: Path) -> None:
-    """A hook said no, or git was stopped: back to where we were. There was no merge under way before ours."""
+    """Restores the state before the merge, after a hook refused or git was stopped. No merge was in progress before
+    ours."""
     if await commit_of("MERGE_HEAD", cwd=here):
         await git_text("merge", "--abort", cwd=here)
 
 
-# --- what must be seen to first
+# --- obstacles
 
 
 async def _require_version(here: Path) -> None:

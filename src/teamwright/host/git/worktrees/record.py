@@ -1,7 +1,7 @@
-"""Records of our worktrees in the shared git directory, and who has one in use.
+"""Records of our worktrees in the shared git directory, and of who is using one.
 
-`teamwright/NAME.json` there is written before git makes anything and deleted after git has removed everything: so a
-kill at any step leaves something that the next one can tell.
+`teamwright/NAME.json` there is written before git creates anything and deleted after git has removed everything. So a
+kill at any step leaves something from which the next process can tell what happened.
 """
 
 import fcntl
@@ -23,32 +23,32 @@ from teamwright.core.text import shown
 from teamwright.host.git import LANDING, PLACE
 from teamwright.osfiles.private import replace_file
 
-PATIENCE = 60.0  # for the repository's lock, which is held for moments
+PATIENCE = 60.0  # seconds to wait for the repository's lock, which is held only briefly
 _HOLDER = re.compile(r"teamwright pid=(\d+) start=(\S+) host=(\S+) owner=(\S*)\s*")
 
 
 class Worktree(Struct, frozen=True):
-    """One tree of files with its branch. It need not exist: a branch may be all that a crash left."""
+    """A tree of files with its branch. It may not exist: after a crash there may be only the branch."""
 
     name: str
     path: Path
     branch: str
     base: str  # the commit that it started from
     repo: Path  # the main tree
-    common: Path  # the git directory of all its worktrees
-    made: bool = False  # by this call; else it was there before
+    common: Path  # the git directory shared by all worktrees
+    made: bool = False  # created by this call, rather than found
     owner: str = ""
     session: str = ""
-    kind: Literal["git", "hook"] = "git"  # made by a hook: all we know of it is its path
+    kind: Literal["git", "hook"] = "git"  # hook: made by a hook, so only its path is known
     warnings: tuple[str, ...] = ()
 
 
 class WorktreeRecord(Struct, frozen=True):
-    """What is remembered of a worktree; `links` are the directories that it shares with the main tree."""
+    """What is remembered of a worktree; `links` are the directories it shares with the main tree."""
 
     branch: str
     base: str
-    phase: Literal["making", "ready", "closing", "returned"]  # the last: a branch from elsewhere, without a tree
+    phase: Literal["making", "ready", "closing", "returned"]  # returned: a branch from another machine, without a tree
     owner: str = ""
     session: str = ""
     made: float = 0.0
@@ -56,7 +56,7 @@ class WorktreeRecord(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """Who has it in use, as the reason of git's lock says. Without a pid it is somebody else's lock."""
+    """Who is using it, according to git's lock reason. Without a pid the lock is somebody else's."""
 
     reason: str
     pid: int = 0
@@ -70,7 +70,7 @@ def branch_of(name: str) -> str:
 
 
 def branch_at(path: Path) -> str:
-    """The branch of the worktree that we made there; empty where one of ours cannot be, as where a hook made it."""
+    """The branch of our worktree at this path; empty if none of ours can be there, for example one made by a hook."""
     return branch_of(path.name) if path.parts[-3:-1] == PLACE else ""
 
 
@@ -78,7 +78,7 @@ def branch_at(path: Path) -> str:
 
 
 def read_record(tree: Worktree) -> WorktreeRecord | None:
-    """None also where it cannot be read: what is unknown is kept."""
+    """Also None if it is unreadable: unknown content is left alone."""
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(_record(tree).read_bytes(), type=WorktreeRecord)
     return None
@@ -104,7 +104,7 @@ def _record(tree: Worktree) -> Path:
     return tree.common / "teamwright" / f"{tree.name}.json"
 
 
-# --- git's own register (its layout is documented in gitrepository-layout)
+# --- git's own registry (see gitrepository-layout)
 
 
 def registered(common: Path) -> Iterator[tuple[Path, Path]]:
@@ -123,15 +123,15 @@ def _told_by(file: Path) -> Path | None:
 
 
 def private_of(tree: Worktree) -> Path | None:
-    """The worktree's private git directory; None if git does not know it."""
-    usual = tree.common / "worktrees" / tree.name  # git calls it so unless that was taken: no need to read them all
+    """The worktree's private git directory; None if git does not know the worktree."""
+    usual = tree.common / "worktrees" / tree.name  # git's name for it unless that was taken; saves reading them all
     if _told_by(usual / "gitdir") == tree.path:
         return usual
     return next((private for path, private in registered(tree.common) if path == tree.path), None)
 
 
 def private_at(tree: Path) -> Path | None:
-    """The same for a tree of which only the path is known; None unless both say that they belong together."""
+    """The same, given only the tree's path; None unless each side names the other."""
     link = tree / ".git"
     if link.is_symlink() or not link.is_file():
         return None
@@ -141,12 +141,12 @@ def private_at(tree: Path) -> Path | None:
 
 
 def is_there(path: Path) -> bool:
-    """Also a link that leads nowhere."""
+    """Does the path exist, even as a dangling link?"""
     return os.path.lexists(path)
 
 
 def is_tied(tree: Worktree, private: Path) -> bool:
-    """Does the tree still say that it belongs there? Else git would speak of the repository around it."""
+    """Does the tree still name its private directory? Otherwise git would use the repository around it."""
     link = tree.path / ".git"
     with suppress(OSError):
         if link.is_symlink() or not link.is_file():
@@ -164,12 +164,12 @@ def require_tied(tree: Worktree) -> Path:
     return private
 
 
-# --- who is at it
+# --- locks and holders
 
 
 @asynccontextmanager
 async def alone(common: Path) -> AsyncGenerator[int]:
-    """One at a time in a repository. Gives the lock's handle: git inherits it, so that it outlasts our death."""
+    """Locks a repository. Yields the lock's handle: git inherits it, so that the lock outlives us if we are killed."""
     folder = common / "teamwright"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -188,7 +188,7 @@ async def alone(common: Path) -> AsyncGenerator[int]:
 
 
 def claim(private: Path) -> int | None:
-    """A handle that says "files are being written": it lasts until we and our git are gone. None: others have it."""
+    """A handle that marks the tree as being written, until we and our git are gone. None: others hold it."""
     handle = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     if _flock(handle):
         return handle
@@ -201,13 +201,13 @@ def _flock(handle: int) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without such locks: git's own locks must do
+    except OSError:  # a file system without such locks: rely on git's own
         return True
     return True
 
 
 def holder_of(private: Path) -> Holder | None:
-    """Who locked it; None: nobody."""
+    """Who locked it; None if nobody did."""
     try:
         reason = (private / "locked").read_text(errors="replace")
     except OSError:
@@ -222,7 +222,7 @@ async def lock_reason(owner: str) -> str:
 
 
 async def is_alive(holder: Holder) -> bool:
-    """Of a process on another machine or in another container nothing can be known: it counts as alive."""
+    """Processes on other machines or in other containers cannot be checked, so they count as alive."""
     if holder.host != _host():
         return True
     return await _start_of(holder.pid) == holder.start
@@ -242,14 +242,14 @@ async def refuse_if_used(tree: Worktree, holder: Holder | None) -> None:
 
 
 async def left_behind(top: Path) -> list[Path]:
-    """Worktrees of this main tree whose process has ended without letting go; looked up without git."""
+    """Worktrees of this main tree whose process ended without releasing them; found without git."""
     found: list[Path] = []
     with suppress(OSError):
         for link in sorted(top.joinpath(*PLACE).glob("*/.git")):
             with suppress(OSError):
                 private = Path(os.fsdecode(link.read_bytes()).removeprefix("gitdir: ").rstrip("\n"))
                 holder = holder_of(link.parent / private)
-                ours = link.parent.name.startswith(LANDING)  # the next run of the queue removes it
+                ours = link.parent.name.startswith(LANDING)  # removed by the next run of the queue
                 if holder and holder.pid and not ours and not await is_alive(holder):
                     found.append(link.parent)
     return found
@@ -260,7 +260,7 @@ def _host() -> str:
 
 
 async def _start_of(pid: int) -> str:
-    """When the process started: with its number that names it for good. Empty if it is gone."""
+    """The process's start time, which with its pid identifies it permanently. Empty if it is gone."""
     if sys.platform == "linux":
         return _start_in_proc(pid)
     told = await anyio.run_process(["ps", "-o", "lstart=", "-p", str(pid)], check=False)

@@ -1,4 +1,4 @@
-"""Status of a worktree, from every side where work can hide, and how all of it is kept."""
+"""Status of a worktree, checking everywhere that work can hide, and how all of it is kept."""
 
 import os
 import re
@@ -22,8 +22,8 @@ from teamwright.host.git.worktrees.ignored import in_words, made_here, to_be_kep
 from teamwright.host.git.worktrees.record import Worktree, WorktreeRecord, is_there, read_record, registered
 
 KEPT = "refs/teamwright/kept"
-MOST_LINES = 30  # of a diffstat
-MOST_PAST = 200  # entries of HEAD's own history that are looked through
+MOST_LINES = 30  # in a diffstat
+MOST_PAST = 200  # entries of HEAD's reflog that are checked
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -41,13 +41,13 @@ _US = {
 
 
 class Status(Struct, frozen=True):
-    """The uncommitted changes of a tree."""
+    """A tree's uncommitted changes."""
 
     head: str  # the commit; empty before the first one
     changed: tuple[str, ...]  # tracked paths, staged or not
-    gone: int  # how many of them are no more than missing from the tree
-    untracked: tuple[str, ...]  # a repository of its own inside the tree ends with a slash
-    hidden: tuple[str, ...]  # paths that git was told not to look at, though they are there
+    gone: int  # how many of them are merely missing from the tree
+    untracked: tuple[str, ...]  # a nested repository ends with a slash
+    hidden: tuple[str, ...]  # existing paths that git was told not to check
     ignored: tuple[str, ...] = ()  # a whole directory of them ends with a slash
 
 
@@ -81,12 +81,13 @@ async def read_status(tree: Path) -> Status:
 
 
 def _submodules(tree: Path) -> str:
-    """To look for changes inside of one, git starts another git there, which obeys a configuration of its own."""
+    """To look for changes inside a submodule, git starts another git there, which obeys that repository's
+    configuration."""
     return f"--ignore-submodules={'none' if is_trusted(tree) else 'dirty'}"
 
 
 async def hidden_paths(tree: Path) -> tuple[str, ...]:
-    """`git update-index --assume-unchanged` and `--skip-worktree` would let edits pass for nothing."""
+    """Paths marked with `git update-index --assume-unchanged` or `--skip-worktree`, which hide edits from git."""
     listed = await git_text("ls-files", "-v", "-z", cwd=tree)
     marked = [line[2:] for line in listed.split("\0") if line[:1].islower() or line[:1] == "S"]
     return tuple(path for path in marked if is_there(tree / path))
@@ -101,7 +102,7 @@ class DiffstatRow(Struct, frozen=True):
 
 
 async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterable[str]) -> list[DiffstatRow]:
-    """From the commit `base` to the tree as it lies there, untracked files too; no content is stored."""
+    """From the commit `base` to the current files, including untracked ones; stores no content."""
     async with _spare_index(tree, private) as extra:
         names = "\0".join(name for name in untracked if not name.endswith("/"))
         if names:
@@ -131,7 +132,7 @@ async def read_diffstat(tree: Path, private: Path, base: str, untracked: Iterabl
 
 
 def read_numstat(told: str) -> list[DiffstatRow]:
-    """What `--numstat -z` prints."""
+    """Parses the output of `--numstat -z`."""
     lines: list[DiffstatRow] = []
     fields = iter(told.split("\0"))
     for field in fields:
@@ -146,28 +147,28 @@ def read_numstat(told: str) -> list[DiffstatRow]:
 
 @asynccontextmanager
 async def _spare_index(tree: Path, private: Path) -> AsyncGenerator[dict[str, str]]:
-    """The environment that names a copy of the tree's index: the true one is not ours to change."""
+    """An environment with a copy of the tree's index, because the real one is not ours to change."""
     with tempfile.TemporaryDirectory(prefix="teamwright-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / "index"
         extra = {"GIT_INDEX_FILE": str(copy)}
         try:
             await anyio.to_thread.run_sync(shutil.copyfile, private / "index", copy)
-        except FileNotFoundError:  # a checkout that never came to its end
+        except FileNotFoundError:  # an unfinished checkout
             await git_text("read-tree", "HEAD", cwd=tree, extra=extra)
         yield extra
 
 
 class Snapshot(Struct, frozen=True):
-    """Trees stored in the repository: the files as they lie there, and as they are staged."""
+    """Trees stored in the repository: the current files, and the staged ones."""
 
     files: str
-    staged: str | None  # None: it cannot be told, because of conflicts
+    staged: str | None  # None: unknown because of conflicts
 
 
 async def take_snapshot(
     tree: Path, private: Path, hidden: Sequence[str], without: Collection[str], besides: Sequence[str] = ()
 ) -> Snapshot:
-    """Store all but `without`, and of ignored files only those in `besides`; neither the tree nor its index changes."""
+    """Stores everything except `without`; of ignored files only `besides`. Changes neither the tree nor its index."""
     async with _spare_index(tree, private) as extra:
         staged = await git("write-tree", cwd=tree, extra=extra)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree") if hidden else ():
@@ -191,15 +192,15 @@ async def take_snapshot(
     return Snapshot(files.strip(), None if staged.status else staged.out.strip())
 
 
-# --- what was done
+# --- work since the base
 
 
 class TreeState(Struct, frozen=True):
-    """What was done since the base. `summary` is the diffstat in words, `notes` what a diffstat cannot show."""
+    """Work since the base. `summary` is the diffstat in words, `notes` what a diffstat cannot show."""
 
     changed: bool
     ahead: int = 0
-    loose: bool = False  # something is not committed
+    loose: bool = False  # something is uncommitted
     files: int = 0
     insertions: int = 0
     deletions: int = 0
@@ -208,7 +209,7 @@ class TreeState(Struct, frozen=True):
 
 
 async def state(tree: Worktree, among: Sequence[Path] | None = None) -> TreeState:
-    """Raises ToolError where it cannot be told; then nothing may be removed. `among`: all worktrees, if known."""
+    """Raises ToolError if it cannot be determined; then nothing may be removed. `among`: all worktrees, if known."""
     private = records.require_tied(tree)
     record = read_record(tree)
     status = await read_status(tree.path)
@@ -247,7 +248,7 @@ async def _count_ahead(tree: Worktree, head: str) -> int:
 
 
 def own_links(tree: Worktree) -> set[str]:
-    """The links that we made and that are still as we made them."""
+    """Links that we made and that are unchanged."""
     record = read_record(tree)
     links = record.links if record else {}
     return {name for name, target in links.items() if _points(tree.path / name, target)}
@@ -258,13 +259,13 @@ def _points(path: Path, target: str) -> bool:
 
 
 async def tips(tree: Worktree, head: str) -> list[str]:
-    """HEAD and the worktree's branch, which need not be the same: the agent may have changed branches."""
+    """HEAD and the tip of the worktree's branch, which may differ if the agent switched branches."""
     tip = _loose_tip(tree) or await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
     return [head, tip] if tip and tip != head else [head]
 
 
 def _loose_tip(tree: Worktree) -> str:
-    """As git writes it down first; later it may be packed, and then git is asked."""
+    """The branch's tip from git's loose ref; empty if it was packed, and git must be asked."""
     with suppress(OSError, ValueError):
         told = (tree.common / "refs" / "heads" / tree.branch).read_text().strip()
         return told if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", told) else ""
@@ -289,7 +290,7 @@ def _notes(
 
 
 def has_submodules(private: Path) -> bool:
-    """Their repositories lie in the worktree's private directory and would go with it."""
+    """Submodule repositories are in the worktree's private directory and would be removed with it."""
     modules = private / "modules"
     return modules.is_dir() and any(modules.iterdir())
 
@@ -327,13 +328,13 @@ def _summary(lines: Sequence[DiffstatRow], plus: int, minus: int, notes: Iterabl
     return "\n".join([*rows, "; ".join([total, *notes])])
 
 
-# --- nothing is lost
+# --- keeping everything
 
 
 async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | None:
-    """Store all that would go with the worktree under a hidden ref; None if there is nothing to store.
+    """Stores everything that would be lost with the worktree under a hidden ref; None if there is nothing.
 
-    `half`: of a tree that is half-made or half-removed, missing files mean nothing.
+    `half`: the tree is partly made or removed, so missing files mean nothing.
     """
     status = await read_status(tree.path)
     if not status.head:
@@ -363,7 +364,7 @@ async def keep(tree: Worktree, private: Path, *, half: bool = False) -> str | No
 
 
 async def keep_past(tree: Worktree, private: Path) -> str | None:
-    """Commits that only HEAD's own history still knows: it goes with the worktree."""
+    """Stores commits known only to HEAD's reflog, which is removed with the worktree."""
     past = await past_of(tree, private)
     if not past:
         return None
@@ -384,7 +385,7 @@ async def past_of(tree: Worktree, private: Path) -> list[str]:
 
 
 async def _commit(files: str, parents: Sequence[str], message: str, tree: Worktree) -> str:
-    """In our own name, since the person may have set none."""
+    """Commits under our own name, since the person may have none configured."""
     named = [word for parent in dict.fromkeys(parents) for word in ("-p", parent)]
     return (await git_text("commit-tree", files, *named, "-m", message, cwd=tree.repo, extra=_US)).strip()
 

@@ -68,21 +68,21 @@ __all__ = [
     "state",
 ]
 
-AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees that are looked at together
+AT_ONCE = max(2, min(8, os.cpu_count() or 1))  # worktrees checked in parallel
 
 
 def told_worktree(path: Path, branch: str) -> str:
-    """Where an agent works, for whoever must merge it."""
+    """Where an agent works, for the one who must merge it."""
     return f"{path} (branch {branch})" if branch else str(path)
 
 
 class KeptTree(Struct, frozen=True):
-    """A worktree that stays; `note` says why, where its state does not."""
+    """A worktree that was kept; `note` explains it where its state does not."""
 
     path: Path
     branch: str
     summary: str
-    state: TreeState | None = None  # None: it could not be told
+    state: TreeState | None = None  # None: unknown
     note: str = ""
 
     @property
@@ -93,8 +93,8 @@ class KeptTree(Struct, frozen=True):
 
 
 class FoundTree(Struct, frozen=True):
-    """A worktree in a listing. `merged`: all its work is in another branch, too; `orphan`: half-made, half-removed, or
-    left by a process that is gone."""
+    """A worktree in a list. `merged`: all its work is also in another branch; `orphan`: partly made or removed, or left
+    by a process that is gone."""
 
     worktree: Worktree
     use: Literal["in_use", "changed", "merged", "clean", "orphan"]
@@ -103,7 +103,8 @@ class FoundTree(Struct, frozen=True):
 
 
 async def close(tree: Worktree) -> KeptTree | None:
-    """The agent is done: what is provably unchanged goes with its branch, anything else stays and is told."""
+    """Ends the agent's use. A provably unchanged tree is removed with its branch; anything else is kept and
+    reported."""
     found, note = None, ""
     try:
         found = await state(tree)
@@ -117,7 +118,7 @@ async def close(tree: Worktree) -> KeptTree | None:
 
 
 async def let_go(tree: Worktree, found: TreeState | None, note: str) -> KeptTree:
-    """It stays as it was found, and others may have it."""
+    """Keeps it as found and releases it for others."""
     try:
         await release(tree)
     except ToolError as error:
@@ -126,7 +127,7 @@ async def let_go(tree: Worktree, found: TreeState | None, note: str) -> KeptTree
 
 
 async def _take_away(tree: Worktree) -> None:
-    """Remove an unchanged one; git looks once more by itself, because it is not forced."""
+    """Removes an unchanged worktree; unforced, so that git checks once more itself."""
     async with alone(tree.common) as held:
         private = private_of(tree)
         holder = holder_of(private) if private else None
@@ -137,7 +138,7 @@ async def _take_away(tree: Worktree) -> None:
         crashpoint("worktree.closing")
         await keep_past(tree, private)
         links = own_links(tree)
-        for name in links:  # not ignored by everybody's rules, and git would refuse over them
+        for name in links:  # not everybody's ignore rules cover them, and git would refuse because of them
             (tree.path / name).unlink(missing_ok=True)
         ran = await _unlock_and_remove(tree, holder, held)
         if ran:
@@ -151,7 +152,7 @@ async def _take_away(tree: Worktree) -> None:
 
 
 async def _unlock_and_remove(tree: Worktree, holder: Holder | None, held: int, *force: str) -> str:
-    """Empty, or what git complained about."""
+    """Returns git's complaint; empty on success."""
     if holder:
         await git_text("worktree", "unlock", str(tree.path), cwd=tree.repo, held=held)
     crashpoint("worktree.unlocked")
@@ -160,7 +161,7 @@ async def _unlock_and_remove(tree: Worktree, holder: Holder | None, held: int, *
 
 
 async def release(tree: Worktree) -> None:
-    """Unlock it, if it is we who hold it: another agent or session may have it now."""
+    """Unlocks it if we hold it; another agent or session may have it by now."""
     async with alone(tree.common) as held:
         private = private_of(tree)
         holder = holder_of(private) if private else None
@@ -169,7 +170,7 @@ async def release(tree: Worktree) -> None:
 
 
 async def remove(tree: Worktree) -> str | None:
-    """Remove it with its branch, because somebody said so. Gives the hidden ref under which its state is kept."""
+    """Removes it with its branch on request. Returns the hidden ref that keeps its state."""
     private = private_of(tree)
     holder = holder_of(private) if private else None
     await refuse_if_used(tree, holder)
@@ -203,7 +204,7 @@ async def _remove_files(tree: Worktree, holder: Holder | None, held: int) -> Non
 
 
 async def _hide_state(tree: Worktree, private: Path | None) -> str | None:
-    """Under a hidden ref: its files and commits, or where it is gone itself the commits of its branch."""
+    """Keeps its files and commits under a hidden ref; if the tree is gone, the commits of its branch."""
     if private is not None:
         return await _keep_all(tree, private)
     tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
@@ -213,7 +214,7 @@ async def _hide_state(tree: Worktree, private: Path | None) -> str | None:
 
 
 async def _keep_all(tree: Worktree, private: Path) -> str | None:
-    """A ref holds files and commits of this repository, but not another repository with its own history."""
+    """Stores everything under a ref. Refuses nested repositories, whose own history a ref cannot hold."""
     status = await read_status(tree.path)
     inner = [path for path in status.untracked if path.endswith("/")]
     inner += [path.name for path in inner_trees(tree)]
@@ -225,11 +226,11 @@ async def _keep_all(tree: Worktree, private: Path) -> str | None:
     return await keep(tree, private)
 
 
-# --- the listing
+# --- the list
 
 
 async def find(repo: Path) -> list[FoundTree]:
-    """Every worktree of ours in the repository around `repo`, also what a crash left of one."""
+    """All our worktrees in the repository around `repo`, including leftovers of a crash."""
     place = await locate(repo)
     folder = place.top.joinpath(*PLACE)
     every = [path for path, _ in registered(place.common)]
@@ -281,7 +282,7 @@ async def _look(place: Checkout, path: Path, among: Sequence[Path] | None = None
 
 
 async def _look_at_branch(tree: Worktree) -> FoundTree | None:
-    """The work of an agent that ran elsewhere: a branch, and no tree."""
+    """The work of an agent that ran elsewhere: a branch without a tree."""
     try:
         seen = await branch_state(tree)
     except ToolError:
@@ -293,7 +294,7 @@ async def _look_at_branch(tree: Worktree) -> FoundTree | None:
 
 
 async def branch_state(tree: Worktree) -> TreeState:
-    """Of a branch that has no tree here."""
+    """The state of a branch that has no tree here."""
     tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
     if tip is None or not await commit_of(tree.base, cwd=tree.repo):
         raise ToolError(f"The branch {shown(tree.branch)} is gone.")
@@ -315,13 +316,13 @@ async def _is_merged(tree: Worktree, seen: TreeState) -> bool:
 
 
 def _process_in(private: Path | None) -> Holder | None:
-    """The process that says it has it in use; it may have ended since. A person's own lock is none."""
+    """The process that claims to use it, which may have ended since. A person's own lock does not count."""
     holder = holder_of(private) if private else None
     return holder if holder and holder.pid else None
 
 
 async def _with_base(tree: Worktree, private: Path | None, record: WorktreeRecord | None) -> Worktree:
-    """As its record says, or else from where it parted from the present commit."""
+    """Fills in the base from the record, or else the commit where it branched off the current one."""
     if record:
         return replace(tree, base=record.base, owner=record.owner, session=record.session)
     if private and is_tied(tree, private):
@@ -331,7 +332,7 @@ async def _with_base(tree: Worktree, private: Path | None, record: WorktreeRecor
 
 
 async def _remains(tree: Worktree, private: Path | None) -> TreeState | None:
-    """What is left of one whose state cannot be told; None where nothing is."""
+    """What is left of a worktree whose state is unknown; None if nothing is."""
     tip = await commit_of(f"refs/heads/{tree.branch}", cwd=tree.repo)
     there = is_there(tree.path)
     if not (tip or private or there):

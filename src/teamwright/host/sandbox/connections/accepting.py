@@ -1,4 +1,4 @@
-"""Accepts connections on a listener, as many as there is room for, and forwards those to a port of this machine."""
+"""Accepts connections on a listener, up to a limit, and can forward them to a local port."""
 
 import socket
 from collections.abc import Callable, Coroutine, Generator
@@ -12,12 +12,12 @@ from teamwright.host.sandbox.connections.passing import join
 from teamwright.host.sandbox.connections.relay import Relay
 from teamwright.host.sandbox.connections.wire import Stream, dial
 
-_PAUSE = 0.1  # when the machine has no more handles for us
+_PAUSE = 0.1  # seconds to wait if we run out of handles
 _DIAL_SECONDS = 5.0
 
 
 class Room:
-    """Connections of one root. When it is full, the oldest that has not said what it wants makes room."""
+    """The connections of one root. If it is full, the oldest one that has not made its request yet is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most, self._taken = most, 0
@@ -38,9 +38,9 @@ class Room:
 
     @contextmanager
     def early(self, seconds: float) -> Generator[None]:
-        """While a connection has not said what it wants, for so long at most.
+        """Wraps the time until a connection has made its request, at most `seconds`.
 
-        Raises ConnectionError where it had to make room.
+        Raises ConnectionError if it was dropped to make room.
         """
         made_room = False
         with anyio.move_on_after(seconds) as scope:
@@ -57,14 +57,14 @@ class Room:
 async def accept_all(
     listener: socket.socket, room: Room, attend: Callable[[Stream, Relay], Coroutine[Any, Any, None]]
 ) -> None:
-    """Each connection in a task of its own, until cancelled; then the listener is closed."""
+    """Serves each connection in its own task until cancelled, then closes the listener."""
 
     async def one(wire: Stream) -> None:
         async with wire:
             try:
                 await attend(wire, relay)
             except OSError:
-                pass  # one of the two sides has gone
+                pass  # one of the two sides is gone
             finally:
                 room.leave()
 
@@ -88,7 +88,7 @@ async def accept_all(
 
 
 async def forward(listener: socket.socket, port: int, *, connections: int, most_silence: float) -> None:
-    """Everything that comes in goes to this port of this machine, unread. Until cancelled."""
+    """Forwards everything to this local port, without reading it. Runs until cancelled."""
 
     async def attend(wire: Stream, relay: Relay) -> None:
         try:

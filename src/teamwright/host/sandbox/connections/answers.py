@@ -1,4 +1,4 @@
-"""What the proxy says itself: that it cannot, may not or need not do what was asked, and the ways on."""
+"""The proxy's own answers: why it cannot or may not do what was asked, and what to do instead."""
 
 import anyio
 
@@ -14,7 +14,7 @@ UNNAMED = (
 
 
 async def say(wire: Stream, status: int, text: str) -> None:
-    """An answer of our own. What the client still sends is read for a moment, or it would not see the answer."""
+    """Sends an answer of our own. Reads on for a moment, because otherwise the client might not see the answer."""
     challenge = 'Proxy-Authenticate: Basic realm="sandbox"\r\n' if status == 407 else ""
     body = (text + "\n").encode()
     head = (

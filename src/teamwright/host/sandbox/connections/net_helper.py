@@ -1,8 +1,8 @@
-"""Lives in the network of one root and opens sockets there for the program that started it: `PYTHON -I -S FILE FD`.
+"""Helper in a root's network that opens sockets there for the program that started it: `PYTHON -I -S FILE FD`.
 
-Orders come as messages on FD: `L PORT` for a listener (port 0: any), `C PORT` for a connection. Each is answered by
-`ok PORT` with the socket, or by `no REASON`. The first message is its own: `ok 0` with its directory of namespaces.
-Standard library only, for nothing else is imported by `-I -S`. It ends when the other side closes.
+Orders arrive as messages on FD: `L PORT` for a listener (port 0: any), `C PORT` for a connection. Each is answered with
+`ok PORT` and the socket, or with `no REASON`. It starts with `ok 0` and its directory of namespaces. Uses only the
+standard library, because `-I -S` allows nothing else. Ends when the other side closes.
 """
 
 import errno
@@ -40,7 +40,7 @@ def _obey(order: str) -> socket.socket:
 
 
 def _listener(port: int) -> socket.socket:
-    """For both families where there are two. All addresses of this network are its loopback."""
+    """A listener for both address families, if both exist. All addresses in this network are loopback."""
     try:
         return socket.create_server(("::", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The network of one root: a namespace with nothing but a loopback, held open by a small program inside it.
+"""The network of one root: a namespace with only a loopback, held open by a small program inside it.
 
-Boxes enter it by `nsenter`; sockets that the program opens there are handed to us, and our loop serves them.
+Boxes enter it with `nsenter`. The program passes us sockets opened in there, and our event loop serves them.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _END_SECONDS = 2.0
 
 
 class NamespaceEntry(Struct, frozen=True):
-    """How a box gets in: `argv` stands before bwrap's, `fds` are inherited, `bwrap` are arguments that close them."""
+    """How a box enters: `argv` goes before bwrap's, `fds` are inherited, `bwrap` are arguments that close them."""
 
     argv: tuple[str, ...]
     fds: tuple[int, ...]
@@ -35,7 +35,7 @@ class NamespaceEntry(Struct, frozen=True):
 
 
 def find_nsenter() -> str | None:
-    """A program of the system's; never one that `PATH` leads to."""
+    """The system's own program, never one found through PATH."""
     return next((path for path in _NSENTER if _is_trusted(path)), None)
 
 
@@ -45,11 +45,11 @@ class Namespace:
     def __init__(self, process: subprocess.Popen[bytes], orders: socket.socket, nsenter: str) -> None:
         self._process, self._orders, self._nsenter = process, orders, nsenter
         self._one_at_a_time = anyio.Lock()
-        self._place = -1  # its directory of namespaces: by this handle, for a pid may be somebody else's later
+        self._place = -1  # handle of its directory of namespaces, since its pid may be reused
 
     @property
     def alive(self) -> bool:
-        """Its end of the connection closes with it, at once."""
+        """Checks the connection, which closes as soon as the helper ends."""
         if self._orders.fileno() < 0:
             return False
         try:
@@ -60,7 +60,7 @@ class Namespace:
             return False
 
     def entry(self) -> NamespaceEntry:
-        """Valid as long as this lives. Afterwards `nsenter` fails; it never enters another network."""
+        """Valid while this object lives. Afterwards `nsenter` fails; it never enters another network."""
         place = f"/proc/self/fd/{self._place}"
         user = () if os.geteuid() == 0 else (f"--user={place}/user", "--preserve-credentials")
         argv = (self._nsenter, *user, f"--net={place}/net", "--")
@@ -69,11 +69,11 @@ class Namespace:
         return NamespaceEntry(argv, (self._place,), ("--block-fd", str(self._place)))
 
     async def listen(self, port: int = 0) -> socket.socket:
-        """A listener on the loopback in there. Raises OSError where the port is taken."""
+        """A listener on the loopback in there. Raises OSError if the port is taken."""
         return await self._order(f"L {port}")
 
     async def connect(self, port: int) -> socket.socket:
-        """A connection to what listens in there. Raises OSError where nobody does."""
+        """A connection to a listener in there. Raises OSError if there is none."""
         return await self._order(f"C {port}")
 
     async def ready(self) -> None:
@@ -81,7 +81,7 @@ class Namespace:
             self._place = await self._answer()
 
     async def close(self) -> None:
-        """It ends, with whatever is left of it; what runs in the boxes does not."""
+        """Ends the helper and releases the namespace; programs in boxes keep running."""
         self._orders.close()
         if self._place >= 0:
             os.close(self._place)
@@ -93,7 +93,7 @@ class Namespace:
 
     async def _order(self, text: str) -> socket.socket:
         async with self._one_at_a_time:
-            with anyio.CancelScope(shield=True):  # an answer that nobody took would be that of the next order
+            with anyio.CancelScope(shield=True):  # an unread answer would be taken for that of the next order
                 try:
                     with anyio.fail_after(_ORDER_SECONDS):
                         self._orders.send(text.encode())
@@ -118,9 +118,10 @@ class Namespace:
 
 
 async def open_namespace(bwrap: str, nsenter: str, python: str = sys.executable) -> Namespace:
-    """Start the program that holds it. Called on the loop's own thread: the program ends with the thread that made it.
+    """Starts the program that holds the namespace. Call it on the event loop's thread: the program ends with its
+    thread.
 
-    Raises ToolError where it cannot be made.
+    Raises ToolError if it cannot be made.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = os.memfd_create("words")
@@ -133,7 +134,7 @@ async def open_namespace(bwrap: str, nsenter: str, python: str = sys.executable)
             await made.ready()
         except BaseException as error:
             await made.close()
-            if isinstance(error, OSError):  # TimeoutError is one
+            if isinstance(error, OSError):  # includes TimeoutError
                 said = shown(os.pread(words, 400, 0).decode(errors="replace").strip())
                 raise _not_made(said or str(error) or "it did not answer in time") from None
             raise
@@ -147,7 +148,7 @@ async def open_namespace(bwrap: str, nsenter: str, python: str = sys.executable)
 
 def _start(bwrap: str, python: str, fd: int, words: int) -> subprocess.Popen[bytes]:
     user = [] if os.geteuid() == 0 else ["--unshare-user"]
-    # No --dev: bwrap would put a second user namespace around, which cannot be entered.
+    # No --dev: bwrap would then add a second user namespace, which cannot be entered.
     fence = ["--dev-bind", "/", "/", "--unshare-net", *user, "--die-with-parent"]
     rights = ["--cap-drop", "ALL", "--cap-add", "CAP_NET_BIND_SERVICE"]  # for ports below 1024, in there alone
     return subprocess.Popen(
@@ -158,7 +159,7 @@ def _start(bwrap: str, python: str, fd: int, words: int) -> subprocess.Popen[byt
         cwd="/",
         env={},
         pass_fds=(fd,),
-        start_new_session=True,  # an interrupt at the terminal is not for it
+        start_new_session=True,  # so that a terminal's interrupt does not reach it
     )
 
 

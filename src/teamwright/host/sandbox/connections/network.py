@@ -1,4 +1,4 @@
-"""What a box needs to be in the network of its root: the namespace, the proxy in it, and ports of this machine."""
+"""Connects boxes to the network of their root: the namespace, its proxy, and forwarded local ports."""
 
 import socket
 import sys
@@ -14,11 +14,11 @@ from teamwright.host.sandbox.connections.netns import Namespace, open_namespace
 from teamwright.host.sandbox.connections.proxy import USER, Proxy, ProxyRules
 from teamwright.host.sandbox.connections.wire import Stream
 
-PROXY_VARIABLES = (  # of a person's environment, none of which a box may have
+PROXY_VARIABLES = (  # of a person's environment; boxes must not have them
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy"),
 )
-_NO_PROXY = "localhost,127.0.0.1,::1,[::1]"  # these are the box's own loopback
+_NO_PROXY = "localhost,127.0.0.1,::1,[::1]"  # the box's own loopback
 _LOST = (
     "The network of this working directory was made anew, because the program that held it had ended: servers that "
     "earlier commands started there can no longer be reached. Start them again if they are needed."
@@ -26,9 +26,9 @@ _LOST = (
 
 
 class Way(Struct, frozen=True):
-    """How one box gets into the network. `argv` stands before bwrap's own, `bwrap` among its arguments.
+    """How one box gets into the network. `argv` goes before bwrap's own, `bwrap` among its arguments.
 
-    `fds` must be inherited by the program. `notice` is for the command's result, if it is not empty.
+    `fds` must be inherited by the program. `notice`, if not empty, goes into the command's result.
     """
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ class Way(Struct, frozen=True):
 
 
 class NetworkRules(Struct, frozen=True):
-    """`nsenter` None: boxes have a network without anything. `http_proxy_port`: the person's, in place of our proxy."""
+    """Without `nsenter`, boxes have an empty network. `http_proxy_port`: the person's own proxy, replacing ours."""
 
     bwrap: str
     nsenter: str | None
@@ -50,7 +50,7 @@ class NetworkRules(Struct, frozen=True):
 
 
 class RootNetwork:
-    """One for each root. Its parts run in `group`, whose loop's thread they end with."""
+    """One per root. Its parts run in `group`, and end with the thread of that group's event loop."""
 
     def __init__(self, group: TaskGroup, rules: NetworkRules) -> None:
         self._group, self._rules = group, rules
@@ -60,14 +60,15 @@ class RootNetwork:
         self._all: list[anyio.CancelScope] = []
 
     async def prepare(self) -> None:
-        """Ahead of the first command. Raises ToolError where it cannot be made."""
+        """Sets it up before the first command. Raises ToolError if that fails."""
         if self._rules.nsenter is not None:
             await self._current(self._rules.nsenter)
 
     async def enter(self, call: str, ports: Iterable[int] = ()) -> Way:
-        """For a box of this call; `leave` when it has ended. `ports` of this machine are found in there, too.
+        """Access for a box of this call; call `leave` when it has ended. `ports` of this machine are available in there
+        too.
 
-        A namespace whose holder has ended is made again. Raises ToolError where it cannot be made.
+        Replaces a namespace whose holder has ended. Raises ToolError if that fails.
         """
         if self._rules.nsenter is None:
             return Way((), (), ("--unshare-net",), {}, "", "")
@@ -79,27 +80,27 @@ class RootNetwork:
         return Way(entry.argv, entry.fds, entry.bwrap, self._environment(live.port, token), token, notice)
 
     def leave(self, way: Way) -> None:
-        """The box of this way has ended, with all that it started."""
+        """Call when this box and everything it started have ended."""
         self._proxy.dismiss(way.token)
 
     async def connect(self, port: int) -> Stream:
-        """To a server that runs in there. Raises OSError where nobody listens."""
+        """Connects to a server running in there. Raises OSError if nobody listens."""
         if self._live is None:
             raise ConnectionRefusedError("there is no network yet")
         return Stream(await self._live.namespace.connect(port))
 
     def close(self) -> None:
-        """The holder, the proxy and every connection end; what runs in boxes does not."""
+        """Ends the holder, the proxy and all connections; programs in boxes keep running."""
         for scope in self._all:
             scope.cancel()
         self._live = None
 
     async def _current(self, nsenter: str) -> "tuple[_Live, bool]":
-        """The one that lives, and whether another was there before."""
+        """The living namespace, and whether it replaced a lost one."""
         async with self._opening:
             lost = self._live is not None and not self._live.namespace.alive
             if self._live is None or lost:
-                # The old one's proxy stays: what still runs there has no other.
+                # Keep the old one's proxy: programs still running there have no other.
                 self._live = await self._group.start(self._run, nsenter)
             assert self._live is not None
             return self._live, lost
@@ -121,7 +122,8 @@ class RootNetwork:
                 await namespace.close()
 
     async def _open_port(self, live: "_Live", port: int) -> str:
-        """What went wrong; a port that is taken in there belongs to a server of the box, and stays so."""
+        """Opens a port and returns what went wrong. A port already in use there belongs to a server in the box and
+        stays."""
         async with self._opening:
             if port in live.forwarded:
                 return ""
@@ -145,7 +147,7 @@ class RootNetwork:
 
 
 class _Live(Struct):
-    """A namespace, the tasks that serve it, the proxy's port in it, and ports of this machine that it has."""
+    """A namespace, the tasks that serve it, its proxy port, and the local ports forwarded to it."""
 
     namespace: Namespace
     group: TaskGroup

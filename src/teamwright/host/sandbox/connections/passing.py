@@ -1,4 +1,4 @@
-"""Two connections joined: what one says goes to the other, until both have said all."""
+"""Joins two connections: passes each one's data to the other until both have finished."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,17 @@ import anyio.lowlevel
 from teamwright.host.sandbox.connections.relay import Flow, Relay
 from teamwright.host.sandbox.connections.wire import Silence, Stream
 
-_TURNS = 8  # pieces that never had to wait, before others on the loop get their turn
+_TURNS = 8  # pieces moved without waiting before other tasks get a turn
 
 
 async def join(one: Stream, other: Stream, relay: Relay, most_silence: float) -> None:
-    """Both ways until both have said all, one has gone, or nothing was said for so many seconds."""
+    """Passes data both ways until both sides have finished, one is gone, or neither sent anything for `most_silence`
+    seconds."""
     await pass_on([Flow(one, other), Flow(other, one)], relay, Silence(most_silence))
 
 
 async def pass_on(flows: Sequence[Flow], relay: Relay, silence: Silence) -> None:
-    """Until every source has said all, a sink has gone, or nobody said anything for too long."""
+    """Runs until every source has finished, a sink is gone, or there was silence for too long."""
     if await relay.carry(flows, silence):
         return
     try:
@@ -27,7 +28,7 @@ async def pass_on(flows: Sequence[Flow], relay: Relay, silence: Silence) -> None
                 await anyio.sleep(silence.left)
             group.cancel_scope.cancel()
     except* BrokenPipeError:
-        pass  # there is nobody left to say it to
+        pass  # the receiver is gone
 
 
 async def _copy_all(flows: Sequence[Flow], silence: Silence, watch: anyio.CancelScope) -> None:
@@ -38,7 +39,7 @@ async def _copy_all(flows: Sequence[Flow], silence: Silence, watch: anyio.Cancel
 
 
 async def _copy(source: Stream, sink: Stream, silence: Silence) -> None:
-    """On the loop, where there is no relay. Raises BrokenPipeError where the sink has gone."""
+    """Copies on the event loop if there is no relay. Raises BrokenPipeError if the sink is gone."""
     turns = 0
     while piece := await source.receive():
         await sink.send(piece)

@@ -1,8 +1,8 @@
-"""The HTTP proxy of one root: the only way from its boxes to other hosts. It tunnels, and opens no TLS.
+"""The HTTP proxy of one root: the only way from its boxes to other hosts. It tunnels and does not decrypt TLS.
 
-Whose connection it is: each box gets a token of its own in the address of the proxy, which clients send as their
-credentials. Other boxes cannot read it, for each has its own processes. A client that sends none is taken for the only
-box there is; where there are several it reaches what is allowed to all, and is told to name itself where it must.
+To tell boxes apart, each gets a token in its proxy address, which clients send as credentials. Other boxes cannot read
+it, because each has its own process namespace. A client without a token is attributed to the only box, if there is just
+one. If there are several, it reaches only what all may reach, and is otherwise told to identify itself.
 """
 
 import secrets
@@ -33,32 +33,32 @@ from teamwright.host.sandbox.connections.upstream import (
 from teamwright.host.sandbox.connections.wire import Silence, Stream
 from teamwright.host.web.addresses import Allowed, is_public
 
-Decide = Callable[[str, str, int], Awaitable[HostVerdict]]  # (call, host, port); it may put a question to a person
-USER = "box"  # of the credentials; the token is the password
+Decide = Callable[[str, str, int], Awaitable[HostVerdict]]  # (call, host, port); may ask a person
+USER = "box"  # user name in the credentials; the token is the password
 
 
 class RefusedHost(Struct, frozen=True):
-    """A host that was not reached. `call` is empty where nobody knows which box it was."""
+    """A host that was not reached. `call` is empty if the box is unknown."""
 
     call: str
     host: str
     port: int
-    why: Literal["host", "address"]  # it is not allowed; it is, but leads back into this machine or its network
+    why: Literal["host", "address"]  # not allowed; or allowed, but it leads back into this machine or its network
 
 
 class ProxyLimits(Struct, frozen=True):
     connections: int = 256
     head_bytes: int = 32_768
     head_seconds: float = 10.0
-    verdict_seconds: float = 65.0  # a person has 60 to answer
+    verdict_seconds: float = 65.0  # a person has 60 seconds to answer
     silence_seconds: float = 600.0
 
 
 class ProxyRules(Struct, frozen=True):
-    """What the proxy asks and tells. `env` holds the person's own proxy, if there is one; `allowed` vets addresses.
+    """The proxy's callbacks. `env` may name the person's own proxy; `allowed` vets addresses.
 
-    `decide` is asked for every connection, and does not raise: asking a person once for a host and call is up to it.
-    An "ask" from it means that it would, if it knew for whom.
+    `decide` is called for every connection and must not raise; it must avoid asking a person repeatedly about the same
+    host and call. It returns "ask" if it would ask but does not know for whom.
     """
 
     decide: Decide
@@ -74,21 +74,21 @@ class Proxy:
 
     def __init__(self, rules: ProxyRules) -> None:
         self._rules = rules
-        self._calls: dict[str, str] = {}  # by token
+        self._calls: dict[str, str] = {}  # token -> call
         self._room = Room(rules.limits.connections)
 
     def admit(self, call: str) -> str:
-        """The token of a box that is about to start; valid until it is dismissed."""
+        """A token for a box about to start; valid until dismissed."""
         token = secrets.token_hex(16)
         self._calls[token] = call
         return token
 
     def dismiss(self, token: str) -> None:
-        """The box has ended, with all that it started."""
+        """Call when the box and everything it started have ended."""
         self._calls.pop(token, None)
 
     async def serve(self, listener: socket.socket, *, named_only: bool = False) -> None:
-        """Until cancelled. `named_only`: others than our boxes can reach this listener, so a token is needed."""
+        """Serves until cancelled. `named_only`: others can reach this listener too, so a token is required."""
 
         async def attend(wire: Stream, relay: Relay) -> None:
             await self._attend(wire, relay, named_only=named_only)
@@ -125,7 +125,7 @@ class Proxy:
         raise ValueError(f"its header was not there within {limits.head_seconds:g} seconds")
 
     def _call_of(self, token: str, *, named_only: bool) -> str | None:
-        """Empty: one of several boxes. None: nobody of ours."""
+        """The call for a token. Empty: one of several boxes. None: not one of ours."""
         if (call := self._calls.get(token)) is not None:
             return call
         if named_only:
@@ -180,7 +180,7 @@ class Proxy:
 
 
 async def _exchange(head: RequestHead, client: Buffered, server: Stream, relay: Relay, most_silence: float) -> None:
-    """One request, one answer: whatever the client says beyond its request ends the connection."""
+    """One request and one answer: data from the client beyond its request ends the connection."""
     silence = Silence(most_silence)
 
     async def ask() -> None:
@@ -189,7 +189,7 @@ async def _exchange(head: RequestHead, client: Buffered, server: Stream, relay: 
             if not client.rest.strip(b"\r\n") and not (await client.wire.receive()).strip(b"\r\n"):
                 return
         except BrokenPipeError:
-            return  # the host wants no more of it, and may have said why
+            return  # the host wants no more, and may have said why
         except (ValueError, ConnectionResetError):
             pass
         group.cancel_scope.cancel()

@@ -1,4 +1,5 @@
-"""Bytes between connections within the kernel, by one thread for all: on the loop each piece would cost more."""
+"""Moves bytes between connections inside the kernel, with one thread for all: each piece would cost more on the
+loop."""
 
 import asyncio
 import contextlib
@@ -16,27 +17,27 @@ from msgspec import Struct, field
 
 from teamwright.host.sandbox.connections.wire import Silence, Stream
 
-_NARROW, _WIDE = 1 << 16, 1 << 19  # bytes at a time: of a slow flow, and of the fastest
-_SHARED = 1 << 23  # … of all together: what a sink does not take is held
-_TURNS = 4  # pieces of one flow, before others get their turn
-_YIELDS = 2  # of the processor to a fast source, before we sleep: waking up takes longer than it does to say more
+_NARROW, _WIDE = 1 << 16, 1 << 19  # bytes per step: of a slow flow, and of the fastest
+_SHARED = 1 << 23  # bytes for all flows together, since data that a sink does not accept must be held
+_TURNS = 4  # pieces of one flow before others get a turn
+_YIELDS = 2  # times we yield to a fast source before sleeping: waking up takes longer than it needs to send more
 _END_SECONDS = 5.0
 _SPLICE = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE if sys.platform == "linux" else 0
 
 
 class Flow(Struct):
-    """One direction. `rest` was taken from the source, and the sink did not take it yet."""
+    """One direction. `rest` was read from the source but not yet accepted by the sink."""
 
     source: Stream
     sink: Stream
     rest: bytes = b""
     width: int = _NARROW
-    stalled: bool = False  # once, at least: since then we are told when the sink takes more
-    ended: bool = False  # the source has said all
+    stalled: bool = False  # has stalled at least once; since then we are notified when the sink is writable
+    ended: bool = False  # the source has finished
 
 
 class _Load(Struct, eq=False):
-    """Flows that end together. The thread works on them with the lock held, and not when they are done."""
+    """Flows that end together. The thread works on them while holding the lock, and never after `done`."""
 
     flows: Sequence[Flow]
     silence: Silence
@@ -73,9 +74,9 @@ class Relay:
             self._opened.close()
 
     async def carry(self, flows: Sequence[Flow], silence: Silence) -> bool:
-        """Until every source has said all, a sink has gone, or nobody said anything for too long.
+        """Runs until every source has finished, a sink is gone, or there was silence for too long.
 
-        False where it cannot; then nothing was moved.
+        Returns False if the relay cannot be used; then nothing was moved.
         """
         if not self._ready():
             return False
@@ -104,7 +105,7 @@ class Relay:
         return False
 
     def _drop(self, load: _Load) -> None:
-        """From now on its handles may be closed."""
+        """After this, its handles may be closed."""
         with load.lock:
             load.done = True
         for handle in load.handles:
@@ -113,7 +114,7 @@ class Relay:
                 self._poll.unregister(handle)
 
     def _ready(self) -> bool:
-        """No on other systems, and where no handles or threads are to be had: a box may have taken them all."""
+        """False on other systems, and if no handles or threads are available, which a box may have used up."""
         if self._thread is not None:
             return self._thread.is_alive()
         if sys.platform != "linux":
@@ -137,9 +138,9 @@ class Relay:
         return handle
 
     def _work(self) -> None:
-        """A load is looked at when one of its handles has news, and again while it did not have to wait.
+        """Looks at a load when one of its handles has news, and again as long as it did not have to wait.
 
-        News of a handle that was closed meanwhile, and opened by another, is no news for that one, and does no harm.
+        If a handle was closed and its number reused meanwhile, the extra look at the new load is harmless.
         """
         again = set[_Load]()
         try:
@@ -152,21 +153,21 @@ class Relay:
                 load.over()
 
     def _look_at(self, load: _Load) -> bool:
-        """Is there more to be done at once?"""
+        """Is there more to do immediately?"""
         with load.lock:
             if load.done:
                 return False
             try:
                 more = [self._move(flow, load.silence) for flow in load.flows if not flow.ended]
                 load.done = all(flow.ended for flow in load.flows)
-            except OSError:  # a sink has gone
+            except OSError:  # a sink is gone
                 more, load.done = [], True
             if load.done:
                 load.over()
             return any(more)
 
     def _move(self, flow: Flow, silence: Silence) -> bool:
-        """Until it has to wait, or has had its turns. Raises OSError where the sink has gone."""
+        """Moves data until it has to wait or has used its turns. Raises OSError if the sink is gone."""
         yields = _YIELDS if flow.width == _WIDE else 0
         most = max(_NARROW, _SHARED // len(self._loads))
         for _ in range(_TURNS):
@@ -187,7 +188,8 @@ class Relay:
         return True
 
     def _take_piece(self, flow: Flow, most: int) -> int | None:
-        """How much is in the pipe now. None: the source says nothing right now; 0: it has said all, or has gone."""
+        """The number of bytes now in the pipe. None: the source has nothing right now; 0: it has finished or is
+        gone."""
         try:
             return os.splice(flow.source.fileno(), self._into, min(flow.width, most), flags=_SPLICE)
         except BlockingIOError:
@@ -196,7 +198,7 @@ class Relay:
             return 0
 
     def _give_piece(self, flow: Flow, size: int) -> None:
-        """Whatever happens, the next one finds the pipe empty."""
+        """Leaves the pipe empty for the next flow, whatever happens."""
         try:
             while size:
                 size -= os.splice(self._out, flow.sink.fileno(), size, flags=_SPLICE)
@@ -207,7 +209,7 @@ class Relay:
                 flow.rest = self._empty()
 
     def _send_rest(self, flow: Flow, silence: Silence) -> bool:
-        """Is nothing left of it?"""
+        """Sends the held data; returns whether none is left."""
         sink = flow.sink.fileno()
         while flow.rest:
             try:
@@ -222,7 +224,7 @@ class Relay:
         return True
 
     def _empty(self) -> bytes:
-        """All that was left in the pipe."""
+        """Everything left in the pipe."""
         pieces = list[bytes]()
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -233,5 +235,5 @@ class Relay:
 def _widen(into: int) -> None:
     import fcntl  # noqa: PLC0415
 
-    with contextlib.suppress(OSError):  # a person who has many pipes gets narrow ones
+    with contextlib.suppress(OSError):  # a user with many pipes gets narrow ones
         fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _WIDE)

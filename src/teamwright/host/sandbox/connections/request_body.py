@@ -1,4 +1,4 @@
-"""Passes on the body of one request, by its length or its chunks, and not a byte of whatever follows it."""
+"""Passes on the body of one request, by its length or its chunks, and not a byte beyond it."""
 
 import errno
 import re
@@ -12,13 +12,13 @@ _MOST_TRAILERS = 64
 
 
 class Buffered:
-    """A connection of which some bytes were read already."""
+    """A connection from which some bytes were already read."""
 
     def __init__(self, wire: Stream, rest: bytes) -> None:
         self.wire, self.rest = wire, rest
 
     async def some(self, most: int) -> bytes:
-        """Up to so many bytes, at least one. Raises ConnectionError where the other side has gone."""
+        """Up to `most` bytes, at least one. Raises ConnectionError if the other side is gone."""
         if not self.rest:
             self.rest = await self.wire.receive(min(most, CHUNK))
             if not self.rest:
@@ -27,7 +27,7 @@ class Buffered:
         return piece
 
     async def line(self) -> bytes:
-        """Up to the next CR LF. Raises ValueError where it is too long."""
+        """Reads up to the next CR LF. Raises ValueError if the line is too long."""
         while b"\r\n" not in self.rest:
             if len(self.rest) > _MOST_LINE:
                 raise ValueError("a line of a chunk is too long")
@@ -40,9 +40,9 @@ class Buffered:
 
 
 async def send_body(source: Buffered, sink: Stream, length: int | None, silence: Silence) -> None:
-    """`length` None: in chunks, which are written anew; trailers are dropped. Raises ValueError for odd chunks.
+    """`length` None means chunks, which are written anew; trailers are dropped. Raises ValueError for invalid chunks.
 
-    Raises BrokenPipeError where the sink wants no more, ConnectionResetError where the source has gone.
+    Raises BrokenPipeError if the sink accepts no more, ConnectionResetError if the source is gone.
     """
     if length is not None:
         await _send(source, sink, length, silence)

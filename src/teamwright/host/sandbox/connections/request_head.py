@@ -1,7 +1,6 @@
-"""Reads the head of a request to the proxy as strictly as it can be read, and writes the one that goes on.
+"""Parses the head of a request to the proxy as strictly as possible, and writes the one that goes on.
 
-Whatever two programs could understand differently is refused, so that the host that was judged is the host that is
-reached.
+Anything that two programs could read differently is refused, so that the host that was judged is the one reached.
 """
 
 import base64
@@ -16,7 +15,7 @@ _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([\x21-\x7e]+) HTTP/1\.
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
 _TARGET = re.compile(r"http://([^/?#]*)((?:[/?][^#]*)?)", re.IGNORECASE)
 _LENGTH = re.compile(r"[0-9]{1,15}")
-_HOP = frozenset(  # what concerns this connection, and what is written anew
+_HOP = frozenset(  # fields about this connection only, and those written anew
     """
     connection content-length host http2-settings keep-alive te trailer transfer-encoding upgrade
     """.split()
@@ -24,7 +23,7 @@ _HOP = frozenset(  # what concerns this connection, and what is written anew
 
 
 class RequestHead(Struct, frozen=True):
-    """`path` is empty for CONNECT. `length` is that of the body, None where it comes in chunks."""
+    """`path` is empty for CONNECT. `length` is the body's, None if it comes in chunks."""
 
     verb: str
     host: str
@@ -37,7 +36,7 @@ class RequestHead(Struct, frozen=True):
 
 
 def parse_head(data: bytes) -> RequestHead:
-    """Of all bytes up to and without the empty line. Raises ValueError with what is wrong."""
+    """Parses all bytes before the empty line. Raises ValueError that says what is wrong."""
     first, *lines = data.split(b"\r\n")
     line = _LINE.fullmatch(first)
     if line is None:
@@ -50,7 +49,7 @@ def parse_head(data: bytes) -> RequestHead:
 
 
 def onward(head: RequestHead, *, parent: str | None = None) -> bytes:
-    """The head for the host itself, or for the parent proxy, with these credentials."""
+    """The head for the host itself, or for a parent proxy with the credentials `parent`."""
     authority = head.host if head.port == 80 and ":" not in head.host else with_port(head.host, head.port)
     target = head.path if parent is None else f"http://{with_port(head.host, head.port)}{head.path}"
     named = {word.strip().lower() for value in _values(head.fields, "connection") for word in value.split(",")}
@@ -102,7 +101,7 @@ def _body_length(fields: tuple[tuple[str, str], ...]) -> int | None:
 
 
 def _token(fields: tuple[tuple[str, str], ...]) -> str:
-    """The password of the credentials; empty where there are none, or several, or they cannot be read."""
+    """The password in the credentials; empty if there are none, several, or unreadable ones."""
     given = _values(fields, "proxy-authorization")
     scheme, _, packed = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     if scheme.lower() != "basic":

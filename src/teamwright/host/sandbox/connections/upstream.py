@@ -1,4 +1,4 @@
-"""The way from the proxy to a host: its name looked up once, every address vetted, or the person's own proxy."""
+"""Connects the proxy to a host: resolves its name once and vets every address, or uses the person's own proxy."""
 
 import base64
 import socket
@@ -19,7 +19,7 @@ from teamwright.host.web.addresses import Address, Allowed, is_local_name, is_th
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 _LOOK_UP_SECONDS = 5.0
-_MOST_LOOK_UPS = 8  # at a time: names that somebody answers slowly must not take the threads of everybody else
+_MOST_LOOK_UPS = 8  # at a time: slow name servers must not use up everybody's threads
 _seats = RunVar[anyio.CapacityLimiter]("look-ups of the sandbox's proxy")
 _DIAL_SECONDS = 10.0
 _PARENT_SECONDS = 30.0
@@ -33,11 +33,11 @@ class Inward(TeamwrightError):
 
 
 class Unreachable(TeamwrightError):
-    """It was allowed, but it cannot be had; the text says why."""
+    """The host is allowed but unreachable; the text says why."""
 
 
 class Parent(Struct, frozen=True):
-    """The person's own proxy. `authorization` is what it wants to be told, if anything."""
+    """The person's own proxy. `authorization` is the header it expects, if any."""
 
     host: str
     port: int
@@ -45,20 +45,20 @@ class Parent(Struct, frozen=True):
 
 
 async def look_up(host: str, port: int) -> Sequence[Address]:
-    """By the system, in a thread. Raises OSError where there is none."""
+    """Resolves with the system, in a thread. Raises OSError if there is no address."""
     ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     seats = _seats.get(None)
     if seats is None:
         _seats.set(seats := anyio.CapacityLimiter(_MOST_LOOK_UPS))
     try:
         rows = await anyio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=seats)
-    except (UnicodeError, RuntimeError) as error:  # the last: there is no thread to be had
+    except (UnicodeError, RuntimeError) as error:  # RuntimeError: no thread available
         raise OSError(str(error)) from None
     return [a for a in dict.fromkeys(literal(str(row[4][0])) for row in rows) if a is not None]
 
 
 async def reach(host: str, port: int, resolve: Resolve, allowed: Allowed) -> Stream:
-    """A connection to an allowed host. What was allowed as an address, or as `localhost`, is taken at its word."""
+    """Connects to an allowed host. A host allowed as an address, or as `localhost`, is used as it is."""
     if host == LOCALHOST:
         return await _first(_LOOPBACK, host, port)
     if is_address(host):
@@ -77,7 +77,7 @@ async def reach_parent(parent: Parent, resolve: Resolve) -> Stream:
 
 
 async def tunnel_through(parent: Parent, host: str, port: int, resolve: Resolve) -> tuple[Stream, bytes]:
-    """A tunnel that the parent opened, and what it said beyond its answer."""
+    """A tunnel through the parent, and any data it sent after its answer."""
     wire = await reach_parent(parent, resolve)
     target = with_port(host, port)
     told = f"Proxy-Authorization: {parent.authorization}\r\n" if parent.authorization else ""
@@ -99,7 +99,8 @@ async def tunnel_through(parent: Parent, host: str, port: int, resolve: Resolve)
 
 
 def parent_for(host: str, port: int, env: Mapping[str, str], *, secure: bool) -> Parent | None:
-    """The proxy that the person's environment names for this host. Raises Inward, as nobody vets what it looks up."""
+    """The proxy that the person's environment sets for this host. Raises Inward for local names, because nobody vets
+    what the proxy resolves."""
     if is_this_machine(host) or not any(env.get(name) for name in _NAMES):
         return None
     from yarl import URL  # noqa: PLC0415
@@ -143,7 +144,7 @@ async def _resolved(host: str, port: int, resolve: Resolve) -> Sequence[Address]
 
 
 async def _first(addresses: Sequence[str], host: str, port: int) -> Stream:
-    """The first that answers; all share one limit."""
+    """Connects to the first address that answers; all share one time limit."""
     why: OSError = ConnectionRefusedError(0, "nobody answers")
     for address in addresses:
         try:

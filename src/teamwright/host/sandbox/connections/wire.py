@@ -13,7 +13,7 @@ from teamwright.host.ipc.stream import SocketStream
 
 
 class Stream(SocketStream):
-    """One connection over TCP, of which one side may have said all while it still listens."""
+    """One TCP connection; a side may finish sending while it still receives."""
 
     def __init__(self, connected: socket.socket) -> None:
         super().__init__(connected)
@@ -24,13 +24,14 @@ class Stream(SocketStream):
         return self._socket.fileno()
 
     def finish(self) -> None:
-        """Nothing more will be sent."""
+        """Finishes sending."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
 
 class Silence(Struct):
-    """How long two sides may say nothing. It may be broken in any thread; that only notes the time, for it is often."""
+    """Limits how long both sides may be silent. `broken` may be called in any thread; it is frequent, so only notes the
+    time."""
 
     most: float
     last: float = field(default_factory=time.monotonic)
@@ -40,18 +41,18 @@ class Silence(Struct):
 
     @property
     def left(self) -> float:
-        """Seconds until it has lasted for too long."""
+        """Seconds until the silence is too long."""
         return self.last + self.most - time.monotonic()
 
 
 async def dial(address: str, port: int, seconds: float) -> Stream:
-    """A connection to this very address; no name is looked up. Raises OSError, TimeoutError among them."""
+    """Connects to exactly this address, without resolving names. Raises OSError, including TimeoutError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.settimeout(0)
         code = made.connect_ex((address, port))
-        if code == errno.EINPROGRESS:  # even where it is done by now: on this machine
+        if code == errno.EINPROGRESS:  # reported even if a local connection is already complete
             code = made.connect_ex((address, port))
         if code in (errno.EINPROGRESS, errno.EALREADY):
             with anyio.fail_after(seconds):

@@ -1,4 +1,4 @@
-"""Fills in the wildcards of paths that settings name, as far as files exist."""
+"""Expands wildcards in paths from settings, against existing files."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from fnmatch import translate
 from teamwright.core.sandbox.path_entry import PathEntry
 from teamwright.core.sandbox.policy import Name
 
-DEPTH = 3  # levels that `**` stands for
-_MOST = 20_000  # names that one pattern looks at
+DEPTH = 3  # levels that `**` matches
+_MOST = 20_000  # names examined per pattern
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _WILD = re.compile(r"[*?\[]")
 
 
 def real_path(path: str) -> str:
-    """As `os.path.realpath`, which looks at every part of a path; most are what they say."""
+    """Like `os.path.realpath`, but faster: it lets the kernel resolve the path instead of checking each component."""
     try:
         handle = os.open(path, _PLACE | os.O_CLOEXEC)
     except OSError:
@@ -30,30 +30,30 @@ def real_path(path: str) -> str:
 
 
 def name_of(path: str) -> Name:
-    """A name as it stands there. What is above it is followed, it is not."""
+    """The name as it is: directories above it are resolved, the name itself is not."""
     above, last = os.path.split(path)
     return name_in(os.path.realpath(above), last) if last else Name(above, "there")
 
 
 def name_in(directory: str, name: str) -> Name:
-    """A name in a directory whose path is resolved."""
+    """A name in a resolved directory."""
     path = f"{directory.rstrip('/')}/{name}"
     try:
         says = os.readlink(path)
     except OSError as error:
-        return Name(path, "there" if error.errno == EINVAL else "missing")  # EINVAL: it is there, and is no link
+        return Name(path, "there" if error.errno == EINVAL else "missing")  # EINVAL: it exists and is not a link
     target = os.path.realpath(path)
     return Name(path, "link", target if os.path.exists(target) else "", says)
 
 
 def existing(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Real paths of what is there."""
+    """Real paths of existing files."""
     found = (os.path.realpath(path) for pattern in patterns for path in expand(pattern) if os.path.exists(path))
     return tuple(dict.fromkeys(found))
 
 
 def opening(entries: tuple[PathEntry, ...]) -> tuple[str, ...]:
-    """As `existing`; what is confined and leads elsewhere does not count."""
+    """Like `existing`, without confined paths that lead elsewhere."""
     found: dict[str, None] = {}
     for entry in entries:
         within = os.path.realpath(entry.within) if entry.within else ""
@@ -64,7 +64,7 @@ def opening(entries: tuple[PathEntry, ...]) -> tuple[str, ...]:
 
 
 def protected(patterns: tuple[str, ...]) -> tuple[Name, ...]:
-    """Names to be kept from changes; those without a wildcard count also if nothing is there yet."""
+    """Names to be protected from changes; those without wildcards count even if they do not exist yet."""
     return tuple(dict.fromkeys(name_of(path) for pattern in patterns for path in expand(pattern)))
 
 
@@ -73,7 +73,8 @@ def is_inside(path: str, directory: str) -> bool:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """`*`, `?` and `[…]` within a name, `**` for up to three directories; `/**` at the end is the directory itself."""
+    """`*`, `?` and `[…]` match within a name, `**` up to three directories; a final `/**` means the directory
+    itself."""
     parts = [part for part in pattern.split("/") if part]
     while parts and parts[-1] == "**":
         parts.pop()

@@ -1,4 +1,4 @@
-"""Finds the git directories that belong to a root: its own, also of a linked worktree, and those nested below it."""
+"""Finds the git directories that belong to a root: its own, including a linked worktree's, and nested ones."""
 
 import os
 import stat
@@ -15,26 +15,26 @@ from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
 PROTECTED = (".claude", ".teamwright", ".mcp.json", ".vscode", ".idea")
 _PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
-_SHARED = (*_PROTECTED, "HEAD", "index")  # of what a linked worktree shares with the main one
+_SHARED = (*_PROTECTED, "HEAD", "index")  # for the directory that a linked worktree shares with the main one
 _MOST_INCLUDES = 50
 
 
 class Layout(Struct, frozen=True):
     names: tuple[Name, ...] = ()  # protected ones of the root itself
     repositories: tuple[Repository, ...] = ()
-    marks: tuple[Name, ...] = ()  # `.git` that is a file or a link
+    marks: tuple[Name, ...] = ()  # each `.git` that is a file or a link
     unseen: tuple[str, ...] = ()
-    made_of: tuple[str, ...] = ()  # as long as none of these changes, all of it holds; none where nobody can say so
+    made_of: tuple[str, ...] = ()  # everything holds while none of these changes; empty if that cannot be guaranteed
 
 
 def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Layout:
-    """All of one root. `project` is how far up its own repository is looked for."""
+    """The layout of one root. Its own repository is searched for upwards as far as `project`."""
     top = _top(root, project)
     own = _repository(top, home, roots, nested=False) if top else Layout()
     walk = walk_below(root)
     others = [tree for tree in walk.trees if tree != top]
     bare = [path for path in walk.bare if path != root]
-    if len(others) + len(bare) > MOST_NESTED:  # each is guarded as a whole, so that nobody must look into it
+    if len(others) + len(bare) > MOST_NESTED:  # guard each as a whole, so that none has to be examined
         directories = [*(os.path.realpath(os.path.join(tree, ".git")) for tree in others), *bare]
         parts = [own, Layout(repositories=tuple(map(_whole, directories)))]
     else:
@@ -55,7 +55,7 @@ def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Lay
 
 
 def _disguise(root: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
-    """A root is no git directory, and does not become one: git takes it for one if its `.git` is broken."""
+    """Keeps a root from becoming a git directory: git would take it for one if its `.git` is broken."""
     if missing := lacking(root):
         yield name_in(root, missing)
         return
@@ -64,7 +64,7 @@ def _disguise(root: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
 
 
 def _is_plain(layout: Layout) -> bool:
-    """Whatever it says is then found by looking at these directories and files alone: nothing leads elsewhere."""
+    """Do only these directories and files determine the layout, with nothing leading elsewhere?"""
     names = [*layout.names, *(name for one in layout.repositories for name in one.names)]
     if layout.marks or len(layout.names) > len(PROTECTED) + 1 or any(one.common for one in layout.repositories):
         return False
@@ -79,13 +79,13 @@ def _own_files(directory: str) -> list[str]:
 
 
 def _leads_elsewhere(file: str) -> bool:
-    """A configuration that is a link, includes others, or names a place for hooks."""
+    """Is the configuration a link, or does it include other files or name a place for hooks?"""
     told = ("include.", "includeif.", "core.hookspath")
     return os.path.islink(file) or any(name.startswith(told) for name, _ in _settings(file))
 
 
 def _way_up(root: str, project: str) -> list[str]:
-    """Directories above a root that has no repository, in which one may appear."""
+    """Directories above a root without a repository, in which one may appear."""
     found: list[str] = []
     while root != project and is_inside(root, project):
         root = os.path.dirname(root)
@@ -131,7 +131,7 @@ def _whole(git: str) -> Repository:
 
 
 def _linked(mark: str, tree: str, home: str, roots: tuple[str, ...]) -> Repository | None:
-    """What a `.git` file leads to, if that points back: a file alone could name any directory."""
+    """The repository a `.git` file names, if that points back, because the file alone could name any directory."""
     told = text_of(mark, follow=False)
     if not told.startswith("gitdir: "):
         return None
@@ -148,19 +148,19 @@ def _linked(mark: str, tree: str, home: str, roots: tuple[str, ...]) -> Reposito
 
 
 def git_directory_of(tree: str) -> str:
-    """Where the `.git` file of a linked worktree leads; empty if it is none."""
+    """Where the `.git` file of a linked worktree leads; empty if it is not one."""
     told = text_of(os.path.join(tree, ".git"), follow=False)
     return os.path.realpath(os.path.join(tree, told[8:])) if told.startswith("gitdir: ") else ""
 
 
-# --- what the configuration names: its hooks, and files that it includes
+# --- what the configuration names: hooks and included files
 
 
 def _named(directory: str, tree: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
     files = [f"{directory}/config", f"{directory}/config.worktree"]
     files += _personal(home)
     seen = set(files)
-    for file in files:  # grows while it is read
+    for file in files:  # grows during the loop
         for name, value in _settings(file):
             told = os.path.expanduser(value or "") if (value or "").startswith("~") else value or ""
             if name == "core.hookspath" and told:

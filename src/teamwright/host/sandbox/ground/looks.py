@@ -1,19 +1,19 @@
-"""Tells in one round of looks whether anything has changed that an earlier finding was made of."""
+"""Checks in one pass whether anything that an earlier result was based on has changed."""
 
 import os
 from collections.abc import Iterable
 
 from msgspec import Struct
 
-FRESH = 50_000_000  # nanoseconds: what changed just now may change once more without another time of change
+FRESH = 50_000_000  # nanoseconds; what changed this recently may change again without a new timestamp
 
-_Look = tuple[str, int, int]  # a path, its inode and its time of change; zeros where nothing is there
+_Look = tuple[str, int, int]  # path, inode, ctime; zeros if nothing is there
 
 
 class Looks(Struct, frozen=True):
-    """`ways`: what is only passed through or mounted, by inode; whatever changes in it does not matter.
+    """`ways`: directories that are only passed through or mounted, by inode; changes inside them do not matter.
 
-    A program can set times of modification; those of change are the kernel's own.
+    Uses ctime, which only the kernel sets, because programs can set modification times.
     """
 
     names: tuple[_Look, ...]
@@ -26,8 +26,8 @@ class Looks(Struct, frozen=True):
 
 
 def look_at(names: Iterable[str], passed: Iterable[str], began: int) -> Looks | None:
-    """Paths without a link on the way. None if a name has changed since shortly before `began`, when the finding was
-    begun: then nobody knows what it was made of."""
+    """Paths must contain no links. None if a name has changed since shortly before `began`, the start of the search:
+    then it is unclear what the result was based on."""
     looks = tuple(map(_look_at, dict.fromkeys(names)))
     if began - max((changed for _, _, changed in looks), default=0) < FRESH:
         return None

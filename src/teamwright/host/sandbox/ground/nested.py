@@ -1,4 +1,4 @@
-"""Looks below a root for trees with a git directory of their own; what was found is kept until a directory changes."""
+"""Finds nested git repositories below a root; the result is kept until a directory changes."""
 
 import os
 import time
@@ -8,15 +8,15 @@ from msgspec import Struct
 DEPTH = 3
 MOST_DIRECTORIES = 2_000
 MOST_SECONDS = 0.25
-# What package managers and builds fill: looked into last, and left writable where there is too much of it.
+# Filled by package managers and builds: searched last, and left writable if there is too much of it.
 _FILLED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "__pycache__", ".tox", ".cache"})
 _OWN = frozenset({".git", ".claude", ".teamwright", ".vscode", ".idea"})
 
 
 class Walk(Struct, frozen=True):
-    """One look at a root: when each directory had changed last, and what was found.
+    """One walk below a root: when each directory last changed, and what was found.
 
-    `trees` have a `.git`; `bare` ones are git directories themselves; `unseen` ones were too many to look into.
+    `trees` have a `.git`; `bare` ones are git directories themselves; `unseen` ones were too many to search.
     """
 
     stamps: tuple[tuple[str, int], ...]
@@ -26,7 +26,7 @@ class Walk(Struct, frozen=True):
 
 
 _walks: dict[str, Walk] = {}
-_FRESH = 50_000_000  # nanoseconds: what changed just now may change once more without another time of change
+_FRESH = 50_000_000  # nanoseconds; what changed this recently may change again without a new timestamp
 
 
 def walk_below(root: str) -> Walk:
@@ -44,7 +44,7 @@ def walk_below(root: str) -> Walk:
 
 def _stamp(path: str) -> int:
     try:
-        return os.lstat(path).st_ctime_ns  # a program can set the other one back
+        return os.lstat(path).st_ctime_ns  # programs can set the mtime
     except OSError:
         return -1
 
@@ -77,7 +77,7 @@ def _look(root: str) -> Walk:
 
 
 def lacking(directory: str) -> str:
-    """What a directory lacks to be taken for a git directory, with a configuration that git obeys; nothing: it is."""
+    """What a directory lacks to be a git directory, whose configuration git would obey; empty if it is one."""
     for name in ("HEAD", "refs", "objects"):
         if not os.path.lexists(os.path.join(directory, name)):
             return name
@@ -85,7 +85,7 @@ def lacking(directory: str) -> str:
 
 
 def _look_last(filled: list[str], stamps: list[tuple[str, int]], trees: list[str], until: float) -> None:
-    """Into what is filled by programs, one level deep, as far as there is room."""
+    """Searches program-filled directories, one level deep, as far as the limits allow."""
     for path in filled:
         for inner in (path, *_folders(path)):
             if len(stamps) >= MOST_DIRECTORIES or time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""Finds secrets in a home: names that always hold some, and files that are read to see whether they do."""
+"""Finds secrets in a home directory: names that always hold some, and files whose content decides."""
 
 import os
 import re
@@ -27,15 +27,15 @@ _HOLDS_SECRET = re.compile(rb"(?i)_auth|token|password|rubygems_api_key|://[^\s/
 _SHOWN = tuple(f".claude/{name}" for name in ("skills", "plugins", "agents", "commands", "CLAUDE.md"))
 _MOST_READ = 1 << 16
 
-# Where a secret can appear: the home, and directories in it that hold some.
+# where a secret can appear: the home directory, and directories in it that hold secrets
 _ABOVE = tuple(dict.fromkeys(["", *(os.path.dirname(name) for name in _SECRETS if "/" in name)]))
 _FIRST = frozenset(name.partition("/")[0] for name in (*_MAYBE, *_SHOWN))
 
 
 class AtHome(Struct, frozen=True):
-    """What is in a home: secrets, and parts of them that programs need, as far as they are there.
+    """Existing secrets in a home directory, and parts of them that programs need.
 
-    `made_of`: as long as none of these changes, all of it holds; none where a link leads to what nobody looks at.
+    `made_of`: the result holds while none of these changes; empty if a link leads to a place that is not checked.
     """
 
     hidden: tuple[str, ...]
@@ -55,12 +55,12 @@ def find_at_home(home: str) -> AtHome:
 
 
 class _There(Struct, frozen=True):
-    """What was found by name; kept until a directory on the way has changed."""
+    """What was found by name; kept until one of the directories changes."""
 
     stamps: tuple[int, ...]
-    secret: tuple[str, ...]  # whatever they hold
-    first: frozenset[str]  # of `_FIRST`, what is there: nothing else need be looked for
-    plain: bool  # none is a link
+    secret: tuple[str, ...]  # secret whatever they contain
+    first: frozenset[str]  # existing names of `_FIRST`: nothing else needs to be looked for
+    plain: bool  # none of them is a link
 
 
 _known: dict[str, _There] = {}
@@ -75,13 +75,13 @@ def _at_home(home: str) -> _There:
     secret = [os.path.realpath(path) for path in paths]
     first = frozenset(name for name in _FIRST if os.path.lexists(f"{home}/{name}"))
     found = _There(stamps, tuple(secret), first, plain=secret == paths)
-    if found.plain and time.time_ns() - max(stamps) > FRESH:  # a link leads where nobody looks again
+    if found.plain and time.time_ns() - max(stamps) > FRESH:  # a link's target would not be checked again
         _known[home] = found
     return found
 
 
 def _present(home: str, names: tuple[str, ...], first: frozenset[str]) -> Iterator[str]:
-    """Paths that may be there."""
+    """Paths that may exist."""
     return (f"{home}/{name}" for name in names if name.partition("/")[0] in first)
 
 
@@ -110,7 +110,7 @@ def _holds_secret(path: str) -> bool:
 
 
 def _tells_secret(path: str) -> bool:
-    """What cannot be read by us cannot be judged, and counts as one."""
+    """A file that we cannot read cannot be judged, so it counts as a secret."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

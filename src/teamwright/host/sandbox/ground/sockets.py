@@ -1,4 +1,4 @@
-"""Finds sockets of the machine that programs could reach by a path, whatever name they were bound by."""
+"""Finds sockets of the machine that programs could reach by path, whatever name they were bound by."""
 
 import os
 import re
@@ -8,16 +8,16 @@ from contextlib import suppress
 
 from teamwright.host.sandbox.ground.expand import is_inside
 
-# Number of references, protocol, flags, type and state come first, then the inode and the name.
+# reference count, protocol, flags, type and state come first, then inode and name
 _LINE = re.compile(rb"\S+ \S+ \S+ \S+ \S+ \S+ +(\d+) ([^@\s].*)")
 _MOST_TEXT = 4 << 20
 _MOST_KNOWN = 1_000
 
-_owners: dict[str, tuple[str, ...]] = {}  # by inode: working directories of the programs that hold the socket
+_owners: dict[str, tuple[str, ...]] = {}  # inode -> working directories of the programs that hold the socket
 
 
 class Veil:
-    """Which paths programs do not see: those in `covered`, but for parts of it that are shown `again`."""
+    """Paths hidden from programs: those in `covered`, except for parts shown `again`."""
 
     def __init__(self, covered: Iterable[str], again: Iterable[str]) -> None:
         self._covered, self._again = tuple(covered), tuple(again)
@@ -28,7 +28,7 @@ class Veil:
         return hidden > max((len(one) for one in self._again if is_inside(path, one)), default=0)
 
     def real(self, path: str) -> str:
-        """Most sockets lie in few directories."""
+        """Resolves a path; caches directories, because most sockets are in few of them."""
         folder, name = os.path.split(path)
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
@@ -36,9 +36,9 @@ class Veil:
 
 
 def find_sockets(veil: Veil, places: tuple[str, ...]) -> Iterator[str]:
-    """Resolved paths of sockets that can be seen. `places`: where one that was bound by a relative name may lie.
+    """Resolved paths of visible sockets. `places`: where sockets bound by a relative name may be.
 
-    Those of other mount namespaces are listed too, and are not there for us.
+    Sockets of other mount namespaces are listed too, but do not exist for us.
     """
     found: set[str] = set()
     for path in _paths(places):
@@ -48,7 +48,7 @@ def find_sockets(veil: Veil, places: tuple[str, ...]) -> Iterator[str]:
             real = os.path.realpath(real)
             if not veil.hides(real) and stat.S_ISSOCK(os.stat(real).st_mode):
                 found.add(real)
-    yield from sorted(found)  # however many: where bubblewrap cannot hide them all, nothing runs
+    yield from sorted(found)  # all of them: if bubblewrap cannot hide them all, nothing runs
 
 
 def _paths(places: tuple[str, ...]) -> Iterator[str]:
@@ -67,7 +67,8 @@ def _paths(places: tuple[str, ...]) -> Iterator[str]:
 
 
 def _look_for_owners(inodes: set[str]) -> None:
-    """A relative name counts from where the program stood; most stay there. Only those of our own user can be read."""
+    """Finds the working directory of each socket's owner, from which a relative name counts. Most programs stay in
+    theirs. Only processes of our own user are readable."""
     if not inodes:
         return
     if len(_owners) > _MOST_KNOWN:

@@ -1,7 +1,6 @@
-"""Looks at the machine before a program starts in the sandbox: what is secret, protected, shared, and what is missing.
+"""Reads the machine's state before a program starts in the sandbox: what is secret, protected, shared or missing.
 
-It is done before every command, so it is some fifty looks at names; what takes longer is kept until a directory on the
-way has changed.
+It runs before every command, so it only checks some fifty names; slower results are kept until a directory changes.
 """
 
 import os
@@ -20,7 +19,7 @@ from teamwright.host.sandbox.ground.looks import Looks, look_at
 from teamwright.host.sandbox.ground.secrets import find_at_home
 from teamwright.host.sandbox.ground.sockets import Veil, find_sockets
 
-# Of a home that is itself worked in: what shells, desktops, git and package managers obey by themselves.
+# For a home directory used as a root: files that shells, desktops, git and package managers obey automatically.
 _AT_HOME = tuple(
     """
     .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
@@ -32,7 +31,7 @@ _AT_HOME = tuple(
     """.split()
 )
 _SHARED = ("/tmp", "/var/tmp")
-_MOST_SECRETS = 500  # paths of denied reads; where there are more in one directory, that is hidden as a whole
+_MOST_SECRETS = 500  # paths of denied reads; above that, a directory with many of them is hidden as a whole
 _CROWD = 20
 
 
@@ -44,13 +43,13 @@ class Ground(Struct, frozen=True):
     home: str
     state: str  # TEAMWRIGHT_HOME
     tmp: str
-    cache: str = ""  # none: no cache of its own
+    cache: str = ""  # empty: no cache of its own
     path: str = ""  # PATH of the program
     runtime: str = ""  # XDG_RUNTIME_DIR
-    outputs: str = ""  # where this session keeps what commands printed
-    programs: tuple[str, ...] = ()  # files that a server is made of
+    outputs: str = ""  # where this session keeps output of commands
+    programs: tuple[str, ...] = ()  # files that belong to a server program
     busy: tuple[str, ...] = ()  # trees in which other agents work
-    masked: bool = True  # the tier can hide sockets of the machine one by one
+    masked: bool = True  # the tier can hide single sockets
 
 
 def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
@@ -72,7 +71,7 @@ def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
     return replace(found, **moving) if any(moving.values()) else found
 
 
-# --- what stays as it is between most commands
+# --- what rarely changes between commands
 
 
 class _Kept(Struct, frozen=True):
@@ -80,12 +79,12 @@ class _Kept(Struct, frozen=True):
     looks: Looks
 
 
-_kept: dict[Ground, _Kept] = {}  # the last used one is the last
+_kept: dict[Ground, _Kept] = {}  # most recently used last
 _MOST_KEPT = 64
 
 
 def _standing(ground: Ground) -> Terrain:
-    """All that no setting names. It is kept until something that it was made of changes."""
+    """Everything that settings do not affect, kept until something it is based on changes."""
     known = _kept.pop(ground, None)
     if known is None or not known.looks.hold():
         began = time.time_ns()
@@ -101,7 +100,7 @@ def _standing(ground: Ground) -> Terrain:
 
 
 def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
-    """And what it was made of; nothing where nobody can say so."""
+    """The terrain, and the paths it is based on; no paths if that cannot be guaranteed."""
     home, state, project = real_path(ground.home), real_path(ground.state), real_path(ground.project)
     roots = tuple(project if root == ground.project else real_path(root) for root in ground.roots)
     tmp, cache = (real_path(path) if path else "" for path in (ground.tmp, ground.cache))
@@ -110,7 +109,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
     runtime = _directories(("/run", "/var/run", ground.runtime))
     layouts = [layout_of(root, project, home, roots) for root in roots]
     repositories: dict[str, Repository] = {}
-    for layout in layouts:  # a nested one of a root may be the own one of another
+    for layout in layouts:  # a nested repository of one root may be another root's own
         for one in layout.repositories:
             if one.directory not in repositories or repositories[one.directory].nested:
                 repositories[one.directory] = one
@@ -143,7 +142,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
 
 
 def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
-    """Places that must be there, or not, whatever is in them."""
+    """Places whose existence matters, but not their content."""
     covered = (*found.hidden, found.state, *found.shared, *found.runtime)
     places = (ground.state, ground.tmp, ground.cache, ground.outputs, *_hidden_places(ground.path, covered))
     return (path for path in places if path)
@@ -151,18 +150,18 @@ def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _directories(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the machine itself: they do not move."""
+    """Directories of the machine itself, which do not move."""
     found = (os.path.realpath(path) for path in paths if path)
     return tuple(dict.fromkeys(path for path in found if path != "/" and os.path.isdir(path)))
 
 
 def _outside(names: tuple[Name, ...]) -> tuple[Name, ...]:
-    """`/` cannot be protected as a name: then nothing could be written at all, tmp included."""
+    """Drops `/`, which cannot be protected as a name: then nothing could be written, not even temporary files."""
     return tuple(name for name in names if name.path != "/")
 
 
 def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
-    """Each hidden path costs a mount. Where thousands are named, their directories are hidden instead."""
+    """Each hidden path costs a mount. If thousands are named, hides their directories instead."""
     if len(paths) <= _MOST_SECRETS:
         return paths
     above: dict[str, list[str]] = {}
@@ -175,7 +174,7 @@ def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-# --- what is shown again, what is masked, what is left alone
+# --- what is shown again, masked or left alone
 
 
 def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...]) -> Iterator[str]:
@@ -187,14 +186,14 @@ def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...]) -> I
         if not os.path.isdir(place):
             continue
         prefix = os.path.dirname(place)
-        wide = any(is_inside(one, prefix) for one in covered)  # it would show more than a program's own files
+        wide = any(is_inside(one, prefix) for one in covered)  # the prefix would show more than the program's own files
         yield place if wide else prefix
     yield from (os.path.realpath(one) for one in ground.programs if os.path.exists(one))
 
 
 @lru_cache(maxsize=16)
 def _hidden_places(path: str, covered: tuple[str, ...]) -> tuple[str, ...]:
-    """Directories of a PATH that are hidden. Remembered: programs do not move while a session lasts."""
+    """Hidden directories in a PATH. Cached, because programs do not move during a session."""
     found = dict.fromkeys(os.path.realpath(one) for one in path.split(":") if one.startswith("/"))
     return tuple(place for place in found if any(is_inside(place, one) for one in covered))
 

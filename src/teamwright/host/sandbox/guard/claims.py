@@ -1,7 +1,7 @@
-"""Names that we make ourselves while programs run in the sandbox, in any process of ours: worktrees, saved rules.
+"""Names that our own processes create while programs run in the sandbox: worktrees, saved rules.
 
-They are noted in a directory of our own state, which no program in the sandbox reaches, so that the guard of a command
-does not take the work of another agent for something that the command planted.
+They are noted in our own state directory, which sandboxed programs cannot reach. So the guard of one command does not
+mistake another agent's work for something that the command planted.
 """
 
 import hashlib
@@ -12,31 +12,31 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-MADE = ("sandbox", "made")  # the directory, below that of our state
-_FORGOTTEN = 86_400.0  # seconds after which nothing can be running that began before a release
+MADE = ("sandbox", "made")  # the directory, below our state directory
+_FORGOTTEN = 86_400.0  # seconds after which no command from before a release can still be running
 
 
 class Claims(Struct, frozen=True):
-    """One file for each name and process: the process that holds it or 0 when it was released, when that was written
-    (a file's own clock is coarser than ours), and the name."""
+    """One file per name and process. It holds the pid of the claiming process, or 0 after release; the time of writing,
+    since file timestamps are coarser than our clock; and the name."""
 
     place: str
 
     def take(self, *paths: str) -> None:
-        """Before they are made."""
+        """Call before creating these names."""
         os.makedirs(self.place, mode=0o700, exist_ok=True)
         self._sweep()
         for path in map(_resolved, paths):
             self._note(path, os.getpid())
 
     def release(self, *paths: str) -> None:
-        """Nobody of this process works there any more; commands that run now still leave them alone."""
+        """Nobody in this process works there any more; commands already running still leave them alone."""
         for path in map(_resolved, paths):
             if os.path.exists(self._file(path)):
                 self._note(path, 0)
 
     def since(self, began: float | None = None) -> tuple[str, ...]:
-        """Names that are held by a living process, and those that were at any moment since then."""
+        """Names held by a living process, and those that were held at any time since `began`."""
         held = [
             path for _, touched, owner, path in self._all() if (began is not None and touched >= began) or _lives(owner)
         ]
@@ -73,7 +73,7 @@ class Claims(Struct, frozen=True):
 
 
 def _resolved(path: str) -> str:
-    """As policies spell it. The name itself is not followed: it is ours whatever stands there now."""
+    """The path as policies spell it. The last component is not resolved: it is ours whatever is there."""
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 

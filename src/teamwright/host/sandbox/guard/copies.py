@@ -1,7 +1,7 @@
-"""Keeps copies of protected names while a program runs that could change them, and puts them back afterwards.
+"""Keeps copies of protected names while a program that could change them runs, and restores them afterwards.
 
-Only for a tier that allows a directory as a whole. Two programs in one directory share the copies of the first: those
-of the second might already be changed.
+Only for a tier that allows directories as a whole. Two programs in one directory share the first one's copies, because
+the second's might already be tampered with.
 """
 
 import os
@@ -28,13 +28,13 @@ from teamwright.host.sandbox.guard.moves import (
 )
 
 MOST_FILE, MOST_TOGETHER = 256 << 10, 8 << 20  # bytes that are copied; larger files are known by inode and times
-MOST_NAMES = 20_000  # below one protected name; what is deeper is not looked at
+MOST_NAMES = 20_000  # below one protected name, shallowest first
 
 _Stamp = tuple[int, ...]
 
 
 class _Copy(Struct, frozen=True):
-    """A name as it was. `data` is what a file or a link held, None if it was too large to keep."""
+    """A name as it was. `data` is the content of a file or link, None if too large to keep."""
 
     mode: int
     stamp: _Stamp
@@ -42,8 +42,8 @@ class _Copy(Struct, frozen=True):
 
 
 class _Baseline(Struct):
-    """`looks`: each name, its inode and its time of change, directories as well; none where something had changed just
-    before, which could change once more at the same time."""
+    """`looks`: each name with inode and ctime, including directories; empty if something changed so recently that
+    another change might get the same time."""
 
     copies: dict[str, _Copy]
     looks: tuple[tuple[str, int, int], ...]
@@ -51,15 +51,15 @@ class _Baseline(Struct):
 
     @property
     def is_untouched(self) -> bool:
-        """Nothing has changed since. The kernel sets times of change; nobody can set them back."""
+        """Has nothing changed since? The kernel sets ctime, and nobody can set it back."""
         return bool(self.looks) and is_unchanged(self.looks)
 
 
-_baselines: dict[str, _Baseline] = {}  # by protected path; programs of one process share them
-_last: dict[str, _Baseline] = {}  # those of earlier programs, as long as nothing has changed since
+_baselines: dict[str, _Baseline] = {}  # by protected path; shared by the programs of one process
+_last: dict[str, _Baseline] = {}  # from earlier programs, while nothing has changed since
 _FRESH = 50_000_000  # nanoseconds
 _MOST_KEPT = 64
-_contents: dict[str, tuple[_Stamp, bytes]] = {}  # what was read before, by the stamps that it had
+_contents: dict[str, tuple[_Stamp, bytes]] = {}  # contents read earlier, by stamp
 
 
 class Copies:
@@ -75,7 +75,7 @@ class Copies:
             _baselines[path].users += 1
 
     def restore(self, spared: tuple[str, ...]) -> tuple[list[str], list[str]]:
-        """What was put back, and what could not be. `spared`: what belonged to others at any moment meanwhile."""
+        """What was restored, and what could not be. `spared`: what belonged to others at any time meanwhile."""
         undone: list[str] = []
         changed: list[str] = []
         for path, handle, found in self._anchors:
@@ -100,16 +100,16 @@ class Copies:
         return undone, changed
 
     def _bring_back(self, path: str, handle: int, was: _Stamp) -> bool:
-        """A directory that was moved aside is still the one that we hold open, wherever it is now."""
-        now = _lstat(path)  # directories above were looked at before
+        """Restores a directory that was moved aside: we hold it open, so we can find it wherever it is now."""
+        now = _lstat(path)  # parent directories were handled before
         if now is not None and (now.st_dev, now.st_ino) == was:
             return False
         now = look(path)
         where = os.readlink(f"/proc/self/fd/{handle}")
-        if os.fstat(handle).st_nlink == 0 or where.endswith(" (deleted)"):  # what was copied of it is made anew …
+        if os.fstat(handle).st_nlink == 0 or where.endswith(" (deleted)"):  # its copied content is made anew …
             if now is None or stat.S_ISDIR(now.st_mode):
                 return False
-            move_away(path, self._quarantine)  # … in a directory, and not where something else leads
+            move_away(path, self._quarantine)  # … in a real directory, not wherever this leads
             return True
         if now is not None:
             move_away(path, self._quarantine)
@@ -121,7 +121,7 @@ class Copies:
         self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], undone: list[str], changed: list[str]
     ) -> None:
         now = dict(_walk(top, theirs))
-        if len(now) >= MOST_NAMES > len(copies):  # among so many names nobody would find the ones that matter
+        if len(now) >= MOST_NAMES > len(copies):  # among so many names, the ones that matter could not be found
             try:
                 self._replace(top, copies, theirs, changed)
                 undone.append(top)
@@ -129,9 +129,9 @@ class Copies:
                 changed.append(top)
             return
         for path in sorted(now.keys() - copies.keys()):
-            if look(path) is not None and not _touches(path, theirs):  # it may have gone with the directory above it
+            if look(path) is not None and not _touches(path, theirs):  # it may have gone with its parent directory
                 self._act(path, None, undone, changed)
-        for path, copy in copies.items():  # what lies above comes first
+        for path, copy in copies.items():  # parents come first
             found = now.get(path)
             if found is None and _touches(path, theirs):
                 continue
@@ -140,9 +140,10 @@ class Copies:
             self._act(path, copy, undone, changed)
 
     def _replace(self, top: str, copies: dict[str, _Copy], theirs: tuple[str, ...], changed: list[str]) -> None:
-        """Moves all of it away and makes it anew; what was too large to be kept, and parts of others, come back."""
+        """Moves everything away and makes it anew; brings back files too large to copy, and parts that belong to
+        others."""
         place = move_away(top, self._quarantine)
-        for path, copy in copies.items():  # what lies above comes first
+        for path, copy in copies.items():  # parents come first
             _make(path, copy if copy.data is not None or stat.S_ISDIR(copy.mode) else None)
         large = [path for path, copy in copies.items() if copy.data is None and not stat.S_ISDIR(copy.mode)]
         for path in (*theirs, *large):
@@ -179,7 +180,7 @@ class Copies:
 
 
 def _touches(path: str, theirs: tuple[str, ...]) -> bool:
-    """Is it part of what others have, or a directory that was made, or removed, for that?"""
+    """Is it part of what others own, or a directory created or removed for that?"""
     return any(is_inside(path, one) or is_inside(one, path) for one in theirs)
 
 
@@ -195,7 +196,7 @@ def _make(path: str, copy: _Copy | None) -> None:
 
 
 def _anchors(policy: Policy) -> Iterator[tuple[str, int, _Stamp]]:
-    """Directories on the way to protected names, held open; what lies above comes first."""
+    """Directories on the way to protected names, held open; parents come first."""
     for path in _on_the_way(policy.kept, policy.access, policy.watched):
         with suppress(OSError):
             handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -219,7 +220,7 @@ def _on_the_way(
 
 
 def _stamp(found: os.stat_result) -> _Stamp:
-    """Directories by what they are: their times change with what is undone in them."""
+    """A stamp without times for directories, because repairs inside change those."""
     return (found.st_mode, found.st_dev) if stat.S_ISDIR(found.st_mode) else _whole_stamp(found)
 
 
@@ -237,7 +238,7 @@ def _read(top: str, spared: tuple[str, ...], room: list[int]) -> _Baseline:
 
 def _tree(names: dict[str, os.stat_result], room: list[int]) -> Iterator[tuple[str, _Copy]]:
     data = dict[str, bytes | None]()
-    for path in sorted(names, key=lambda name: names[name].st_size):  # settings and hooks are small
+    for path in sorted(names, key=lambda name: names[name].st_size):  # small first: settings and hooks
         data[path] = None if stat.S_ISDIR(names[path].st_mode) else _data(path, names[path], room)
     for path, found in names.items():
         yield path, _Copy(found.st_mode, _stamp(found), data[path])
@@ -264,7 +265,7 @@ def _data(path: str, found: os.stat_result, room: list[int]) -> bytes | None:
 
 
 def _walk(top: str, spared: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
-    """Broad first, so that a limit leaves out what is deepest."""
+    """Walks breadth-first, so that the limit omits the deepest names."""
     waiting, seen = deque([top]), 0
     while waiting and seen < MOST_NAMES:
         path = waiting.popleft()

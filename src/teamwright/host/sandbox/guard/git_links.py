@@ -1,6 +1,6 @@
-"""Finds what a program left in a git directory that leads elsewhere: git writes through it when somebody else runs it.
+"""Finds links that a program planted in a git directory: git would write through them when somebody else runs it.
 
-With `logs/HEAD` as a link to `~/.bashrc`, the next commit outside adds a line to it, in words of the program's choice.
+If `logs/HEAD` is a link to `~/.bashrc`, the next commit outside adds a line to it, with text chosen by the program.
 """
 
 import os
@@ -10,22 +10,22 @@ from contextlib import contextmanager
 
 from teamwright.host.sandbox.guard.moves import is_unchanged, parent_of
 
-MOST_NAMES = 400_000  # a second's work; a program needs longer to make them
+MOST_NAMES = 400_000  # a second's work; creating so many takes a program longer
 _GUARDED = frozenset({"hooks", "modules", "worktrees"})  # protected names have guards of their own
-_LISTED = frozenset({"objects", "lfs"})  # what git fills by the thousand: only these directories of it
+_LISTED = frozenset({"objects", "lfs"})  # filled by git with thousands of files: only these subdirectories are searched
 _INNER = frozenset({"info", "pack"})
 _MOST_KEPT = 64
-_FRESH = 50_000_000  # nanoseconds that the clock of files may be behind
+_FRESH = 50_000_000  # nanoseconds by which file timestamps may lag
 
 
 class TooManyError(Exception):
-    """More names than anybody looks at: who can tell what is among them?"""
+    """More names than we examine, so nobody can tell what is among them."""
 
 
 def planted_links(directory: str, since: int, *, deep: bool = True, most: int = MOST_NAMES) -> list[str]:
-    """Links, pipes and the like that came to be in it since this time, in nanoseconds; `deep`: and below it.
+    """Links, pipes and the like that appeared in it since this time (ns); `deep`: also below it.
 
-    The kernel sets times of change, and a name that is moved gets a new one. Raises TooManyError.
+    Relies on ctime, which the kernel sets, also when a name is moved. Raises TooManyError.
     """
     if deep and is_unchanged(_harmless.get(directory, _UNKNOWN)):
         return []
@@ -36,7 +36,7 @@ def planted_links(directory: str, since: int, *, deep: bool = True, most: int = 
     return search.found
 
 
-_Look = tuple[str, int, int]  # a directory, its inode, its time of change
+_Look = tuple[str, int, int]  # directory, inode, ctime
 _UNKNOWN: tuple[_Look, ...] = (("", 0, 0),)
 _harmless: dict[str, tuple[_Look, ...]] = {}  # all directories of a git directory in which nothing was found last
 
@@ -44,7 +44,7 @@ _harmless: dict[str, tuple[_Look, ...]] = {}  # all directories of a git directo
 def _remember(directory: str, looks: list[_Look]) -> None:
     if len(_harmless) >= _MOST_KEPT:
         _harmless.clear()
-    if time.time_ns() - max(changed for _, _, changed in looks) > _FRESH:  # else it may change at the same time again
+    if time.time_ns() - max(changed for _, _, changed in looks) > _FRESH:  # else its time is not conclusive
         _harmless[directory] = tuple(looks)
 
 
@@ -55,9 +55,9 @@ class _Search:
         self.looks: list[_Look] = []
 
     def look(self, directory: str, above: tuple[str, ...], *, moved: bool, deep: bool) -> None:
-        """`above`: names from the git directory on. `moved`: a directory on the way changed meanwhile, so that what is
-        below it may have come with it, whatever its own times are."""
-        self.looks.append(_look_at(directory))  # before it is listed: what comes later is then not taken for seen
+        """`above`: names from the git directory down. `moved`: a directory on the way was changed meanwhile, so its
+        content may have been moved in along with it, whatever its own times say."""
+        self.looks.append(_look_at(directory))  # before listing, so that later changes do not count as seen
         with _entries(directory) as entries:
             for entry in entries:
                 self._left -= 1
@@ -81,12 +81,12 @@ def _look_at(directory: str) -> _Look:
     try:
         found = os.lstat(directory)
     except OSError:
-        return directory, -1, time.time_ns()  # it is going: nobody may rely on it
+        return directory, -1, time.time_ns()  # it is disappearing, so do not rely on it
     return directory, found.st_ino, found.st_ctime_ns
 
 
 def _names_branch(entry: "os.DirEntry[str]") -> bool:
-    """As git itself may write HEAD (`core.preferSymlinkRefs`): it leads to a branch of its own."""
+    """HEAD as git itself may write it (`core.preferSymlinkRefs`): a link to one of its own branches."""
     try:
         says = os.readlink(entry.path)
     except OSError:
@@ -102,7 +102,7 @@ def _is_entered(name: str, above: tuple[str, ...]) -> bool:
 
 @contextmanager
 def _entries(directory: str) -> "Generator[Iterable[os.DirEntry[str]]]":
-    """Also of one that a program shut by its mode, which is open meanwhile; none of what is gone."""
+    """Lists a directory, opening it for the moment if a program closed it by its mode; empty if it is gone."""
     try:
         with os.scandir(directory) as entries:
             yield list(entries)

@@ -1,4 +1,4 @@
-"""Tells at once when a name appears in a directory."""
+"""Reports immediately when a name appears in a directory."""
 
 import ctypes
 import functools
@@ -11,10 +11,10 @@ import anyio
 
 _CREATE, _MOVED_TO, _ONLYDIR, _DONT_FOLLOW = 0x100, 0x80, 0x01000000, 0x02000000
 _MOST = 64  # directories
-_KEPT = 8  # handles
+_KEPT = 8  # unused handles that are kept
 
-# By what they watch, and used again: closing one takes the kernel ten milliseconds. What comes in the meantime waits in
-# the kernel, as far as there is room, and is read before the next use.
+# Unused handles by what they watch, kept because closing one takes the kernel ten milliseconds. Events that arrive in
+# between wait in the kernel, as far as there is room, and are discarded before the next use.
 _free: list[tuple[tuple[str, ...], int]] = []
 
 
@@ -24,7 +24,7 @@ def _libc() -> ctypes.CDLL:
 
 
 class NameWatch:
-    """Watches directories from its making to its close; without the kernel's help it never tells anything."""
+    """Watches directories until closed; without the kernel's support it never reports anything."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._handle = -1
@@ -36,7 +36,7 @@ class NameWatch:
             self._handle = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._handle >= 0:
             flags = _CREATE | _MOVED_TO | _ONLYDIR | _DONT_FOLLOW
-            for path in self._wanted:  # also of a known one: another directory may stand there now
+            for path in self._wanted:  # also for a kept handle, since the directory may have been replaced
                 _libc().inotify_add_watch(self._handle, os.fsencode(path), flags)
             _drain(self._handle)
 

@@ -1,4 +1,5 @@
-"""Opens, moves and writes names in directories that a hostile program may be changing: no link is ever followed."""
+"""Opens, moves and writes names in directories that a hostile program may be changing, without ever following a
+link."""
 
 import os
 import shutil
@@ -18,9 +19,9 @@ _MOST_NAME = 200  # bytes; file systems take 255, some fewer
 
 @contextmanager
 def parent_of(path: str, *, make: bool = False, change: bool = True) -> Generator[tuple[int, str]]:
-    """The directory above a resolved path, held open, and the last name. OSError if a link stands on the way.
+    """The directory above a resolved path, held open, and the last component. OSError if a link is on the way.
 
-    One of our own that a program has shut by its mode is opened for that time; to `change` it, it must be ours in full.
+    A directory of ours that a program closed by its mode is opened meanwhile; with `change` we need full access to it.
     """
     *folders, last = [part for part in path.split("/") if part]
     with ExitStack() as shut:
@@ -52,7 +53,7 @@ def _enter(handle: int, name: str, shut: ExitStack, *, make: bool) -> int:
 
 
 def _unlock(handle: int, shut: ExitStack) -> None:
-    """Until `shut` closes. Raises PermissionError where it is not ours to open."""
+    """Opens the directory until `shut` closes. Raises PermissionError if it is not ours."""
     found = os.fstat(handle)
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode & _OURS == _OURS or not os.path.exists(_place(handle)):
@@ -68,9 +69,9 @@ def _place(handle: int) -> str:
 
 
 def look(path: str) -> os.stat_result | None:
-    """The name itself; None if it is not there, or not by this way any more."""
+    """The state of the name itself; None if it is gone, or no longer reachable this way."""
     try:
-        os.lstat(path)  # most often it is not there, and this is one call
+        os.lstat(path)  # usually it does not exist, and this takes one call
     except PermissionError:
         pass  # a directory on the way was shut
     except OSError:
@@ -87,13 +88,13 @@ def look(path: str) -> os.stat_result | None:
         return None
 
 
-_FRESH = 50_000_000  # nanoseconds that the clock of files may be behind
+_FRESH = 50_000_000  # nanoseconds by which file timestamps may lag
 
-Look = tuple[str, int, int]  # a name, its inode, its time of change
+Look = tuple[str, int, int]  # name, inode, ctime
 
 
 def settled_looks(paths: Iterable[str]) -> tuple[Look, ...]:
-    """To be compared later. None if one has changed just now, and may change once more at the same time."""
+    """Looks to compare with later. Empty if one changed so recently that another change might get the same time."""
     try:
         looks = tuple((path, found.st_ino, found.st_ctime_ns) for path in paths for found in (os.lstat(path),))
     except OSError:
@@ -103,8 +104,8 @@ def settled_looks(paths: Iterable[str]) -> tuple[Look, ...]:
 
 
 def is_unchanged(looks: Iterable[Look]) -> bool:
-    """Names with their inodes and times of change. It is asked of many before and after every command: no more is
-    compared than tells."""
+    """Are inodes and ctimes the same? Called for many names before and after every command, so it compares nothing
+    else."""
     lstat = os.lstat
     try:
         for path, inode, changed in looks:
@@ -117,7 +118,7 @@ def is_unchanged(looks: Iterable[Look]) -> bool:
 
 
 def names_in(directory: str) -> list[str]:
-    """What is in it, in order; nothing where it cannot be known."""
+    """The sorted content of a directory; empty if it cannot be read."""
     try:
         return sorted(os.listdir(directory))
     except PermissionError:
@@ -132,7 +133,7 @@ def names_in(directory: str) -> list[str]:
 
 
 def move_away(path: str, quarantine: str) -> str:
-    """Out of its place at once, into the quarantine if that can be done; where it is now. Raises OSError."""
+    """Moves it out of its place at once, if possible into the quarantine. Returns its new path. Raises OSError."""
     with parent_of(path) as (above, name):
         aside = _beside(name, "undone")
         os.rename(name, aside, src_dir_fd=above, dst_dir_fd=above)
@@ -147,12 +148,12 @@ def move_away(path: str, quarantine: str) -> str:
 
 
 def _beside(name: str, kind: str) -> str:
-    """A fresh name that tells where it comes from; a long one is cut, since the longest would become too long."""
+    """A fresh name that tells its origin; cut if it would become too long."""
     return f"{os.fsdecode(os.fsencode(name)[:_MOST_NAME])}.{kind}-{os.urandom(6).hex()}"
 
 
 def _carry(left: str, quarantine: str, name: str) -> str:
-    """Another disk: copied, then removed. If it cannot be copied it stays beside its place, where nobody obeys it."""
+    """Copies to another disk, then removes. If copying fails, it stays beside its old place, where nothing obeys it."""
     place = os.path.join(quarantine, name)
     try:
         found = os.lstat(left)
@@ -164,13 +165,13 @@ def _carry(left: str, quarantine: str, name: str) -> str:
             os.unlink(left)
         else:
             return left
-    except (OSError, shutil.Error, RecursionError):  # the last: it is deeper than a copy can be
+    except (OSError, shutil.Error, RecursionError):  # RecursionError: too deep to copy
         return left
     return place
 
 
 def put_file(path: str, data: bytes, mode: int) -> None:
-    """Write a whole file under this name, in one step."""
+    """Writes a whole file under this name, atomically."""
     with parent_of(path, make=True) as (above, name):
         new = _beside(name, "new")
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)

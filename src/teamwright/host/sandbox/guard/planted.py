@@ -1,7 +1,7 @@
-"""Undoes what no mount can prevent: protected names that were missing, and those that are links.
+"""Undoes what mounts cannot prevent: new files under protected names that were missing, and changes of protected links.
 
-What appeared is moved to a quarantine, never followed and never deleted. In git directories that happens at once,
-because an editor runs git within a second; elsewhere when the command has ended.
+Whatever appeared is moved to a quarantine, never followed and never deleted. In git directories that happens at once,
+because an editor runs git within a second; elsewhere after the command has ended.
 """
 
 import os
@@ -24,10 +24,10 @@ from teamwright.host.sandbox.guard.moves import is_unchanged, look, move_away, n
 
 
 class Undone(Struct, frozen=True):
-    """What a program changed that it must not."""
+    """Forbidden changes made by a program."""
 
-    undone: tuple[str, ...] = ()  # put right; where it is now is in the quarantine
-    changed: tuple[str, ...] = ()  # could not be put right
+    undone: tuple[str, ...] = ()  # undone; what was there is now in the quarantine
+    changed: tuple[str, ...] = ()  # could not be undone
     appeared: tuple[str, ...] = ()  # left to the person, and not to be obeyed until they agree
 
     def joined(self, later: "Undone") -> "Undone":
@@ -39,9 +39,9 @@ class Undone(Struct, frozen=True):
 
 
 class Guard:
-    """One program's. `copies`: the tier cannot hold names that exist, so they are compared and put back.
+    """Guards one program. `copies`: the tier cannot protect existing names, so they are compared and restored.
 
-    `made` is where we note what we make ourselves (`Claims`).
+    `made` is where we note what we create ourselves (`Claims`).
     """
 
     def __init__(self, policy: Policy, quarantine: str, made: str = "", *, copies: bool = False) -> None:
@@ -54,7 +54,7 @@ class Guard:
         self._watch = NameWatch(policy.watched)
 
     async def watch(self) -> None:
-        """Until it is cancelled."""
+        """Runs until cancelled."""
         in_git = [path for path in self._policy.absent if os.path.dirname(path) in self._policy.watched]
         in_git = [path for path in in_git if os.path.basename(path) != "worktrees"]  # harmless, and may be half-made
         while True:
@@ -64,13 +64,13 @@ class Guard:
             await anyio.lowlevel.checkpoint()
 
     def end(self) -> Undone:
-        """When nothing of the program is alive."""
+        """Call when nothing of the program is alive."""
         self._watch.close()
         if self._copies:
             undone, changed = self._copies.restore(self._spared())
             self._undone.update(dict.fromkeys(undone))
             self._changed.update(dict.fromkeys(changed))
-        if not (self._above and is_unchanged(self._above)):  # else no name has come, and a move would show
+        if not (self._above and is_unchanged(self._above)):  # unchanged: no name has come
             self._undo(self._policy.absent)
         self._undo_links()
         for path, says in self._policy.links:
@@ -88,7 +88,8 @@ class Guard:
                     self._changed[stray] = None
 
     def _undo_links(self, *, deep: bool = True) -> None:
-        """What leads out of a git directory. In those of trees where others work it is for their guards."""
+        """Moves away links that lead out of a git directory, except in trees where others work, which have their own
+        guards."""
         since, kept = int(self._began * 1e9), {path for path, _ in self._policy.links}
         for directory in self._policy.git:
             if any(is_inside(directory, one) for one in self._policy.spared):
@@ -99,7 +100,8 @@ class Guard:
                 self._changed[directory] = None
 
     def _strays(self, path: str) -> list[str]:
-        """What in it we did not make meanwhile: our worktrees, where others work, what file tools wrote."""
+        """The parts of it that did not come from us: not our worktrees, others' working trees, or files written by file
+        tools."""
         if os.path.basename(path) == "worktrees" and self._holds_trees(path):
             return []
         if os.path.basename(os.path.dirname(path)) == "worktrees" and self._is_tree(path):
@@ -124,12 +126,13 @@ class Guard:
             self._changed[path] = None
 
     def _spared(self) -> tuple[str, ...]:
-        """What others had at any moment since the program began, and what git keeps for it."""
+        """What belonged to others at any time since the program began, and git's data for it."""
         claimed = self._claims.since(self._began)
         return (*self._policy.spared, *claimed, *filter(None, map(git_directory_of, claimed)))
 
     def _holds_trees(self, path: str) -> bool:
-        """Worktrees of trees where the program cannot write, and which point back: it did not make them."""
+        """Does it contain only worktrees in places the program cannot write, which point back? Then the program did not
+        make them."""
         try:
             names = os.listdir(path)
         except OSError:

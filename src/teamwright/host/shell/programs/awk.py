@@ -1,4 +1,4 @@
-"""Tells whether a program of awk only computes and prints."""
+"""Tells whether an awk program only computes and prints."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     |(?P<slash>/)""",
     re.VERBOSE,
 )
-# In some versions a slash inside of brackets ends the expression, in others not: there is none.
+# In some versions a slash inside brackets ends the expression, in others it does not; so none is allowed.
 _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?\]?[^\]/\\\n]*\])*/")
 _NEVER = frozenset({"system", "getline", "close", "fflush", "ARGV", "ARGC", "ARGIND", "PROCINFO", "FUNCTAB", "SYMTAB"})
 _PRINTS = frozenset({"print", "printf"})
@@ -32,7 +32,7 @@ _ASSIGNS = re.compile(r"[A-Za-z_]\w*=")
 
 
 def awk_use(words: Sequence[str]) -> Use | None:
-    """`-F`, `-v` and `--` alone: programs from files, libraries and editing in place are not looked into."""
+    """Accepts only `-F`, `-v` and `--`: programs from files, libraries and in-place editing are not examined."""
     at = _options_end(words)
     if at is None or at >= len(words) or not is_plain_program(words[at]):
         return None
@@ -44,7 +44,7 @@ def awk_use(words: Sequence[str]) -> Use | None:
 
 
 def _options_end(words: Sequence[str]) -> int | None:
-    """Where the program stands; None behind an option that is not known, or that sets what awk takes orders from."""
+    """The position of the program; None after an unknown option, or one that sets a variable awk takes orders from."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
@@ -65,12 +65,12 @@ def _sets_its_own(word: str) -> bool:
 
 
 class _Before(Struct):
-    """What came before a token: it decides what a slash, a `>` and a `)` mean."""
+    """What precedes a token; it determines the meaning of a slash, a `>` and a `)`."""
 
     last: str = ""
     operand: bool = False
     prints: bool = False
-    opened: list[bool] = field(default_factory=list[bool])  # of each parenthesis: a condition stands in it
+    opened: list[bool] = field(default_factory=list[bool])  # for each open parenthesis: does it hold a condition?
 
     def forbids(self, token: str) -> bool:
         return token in _NEVER or (self.prints and token == ">")
@@ -94,7 +94,7 @@ def _ends_operand(kind: str | None, token: str) -> bool:
 
 
 def is_plain_program(text: str) -> bool:
-    """Every token is known, nothing is piped, and what is printed goes to the output."""
+    """Every token is known, nothing is piped, and printing goes to stdout only."""
     if UNKNOWN in text or not text.isascii():
         return False
     at, before = 0, _Before()
@@ -117,7 +117,8 @@ def is_plain_program(text: str) -> bool:
 
 
 def _behind_slash(text: str, at: int, *, operand: bool, last: str) -> int | None:
-    """A division, if an operand came before; else a regular expression. None where some awk may see the other."""
+    """A slash after an operand is a division, else it starts a regular expression. None where awk versions may
+    disagree."""
     if operand:
         return None if "/" in text[at:] else at
     regex = None if last in ("+", "-") else _REGEX.match(text, at - 1)

@@ -1,4 +1,4 @@
-"""Commands that remove a home or the root directory, which is refused in every mode, and those that might."""
+"""Detects commands that remove a home or the root directory, which every mode refuses, and commands that might."""
 
 import os.path
 import re
@@ -15,7 +15,7 @@ from teamwright.host.shell.programs.removers import removed_words
 from teamwright.host.shell.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")
-_ALL = re.compile(r"\.?(?:\[!\.\])?[.?*]*\*[.?*]*")  # wildcards that stand for a whole directory
+_ALL = re.compile(r"\.?(?:\[!\.\])?[.?*]*\*[.?*]*")  # wildcards that match a whole directory
 _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _QUOTES = re.compile(r"\\\n|['\"\\]")
@@ -25,7 +25,7 @@ _BY_NAME = frozenset({"-name", "-iname"})
 _BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
 _ENDS_FILES = re.compile(r"(?<![\w.-])(?:rm|mv|unlink|shred)(?![\w.-])")
 _FOLLOWS = frozenset({"-L", "-H", "-follow"})
-_ANY_NAMES = ("q7", ".q7", "Q7.q7")  # that nobody has in mind: what matches one of them matches most
+_ANY_NAMES = ("q7", ".q7", "Q7.q7")  # made-up names: a pattern that matches one of them matches most names
 _ANY_PATHS = (*_ANY_NAMES, "q7/q7", "q7/.q7")
 _BY_REGEX = frozenset({"-regex", "-iregex"})
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -56,10 +56,10 @@ _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/ro
 
 
 class Removal(Struct, frozen=True):
-    """`ruin`: the home or root directory that is removed. `doubt`: why nobody can tell whether one is.
+    """`ruin`: the home or root directory that is removed. `doubt`: why it is unclear whether one is.
 
-    `deep`: it removes what lies below a place; `shifts`: it changes which place that is; `moves`: it moves away what
-    only a value names.
+    `deep`: removes everything below a place; `shifts`: changes which place a path means; `moves`: moves something away
+    that is only named by a value.
     """
 
     ruin: str = ""
@@ -78,7 +78,7 @@ class Removal(Struct, frozen=True):
         )
 
     def settled(self, text: str) -> "Removal":
-        """With what only the whole line tells."""
+        """Combines the parts with what only the whole line shows."""
         unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
         return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
@@ -89,7 +89,7 @@ _UNSURE = Removal(doubt="what it would remove is only known when it runs")
 
 
 def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
-    """What this one command comes to. `cwd` is None where nobody knows it."""
+    """The effect of this one command. `cwd` is None if unknown."""
     name = words[0].text.rpartition("/")[2] if words else ""
     if name in _BY_PROGRAM:
         return _BY_PROGRAM[name](words[1:], cwd, home)
@@ -102,7 +102,7 @@ def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
 
 
 def _may_become_rm(word: Word) -> bool:
-    """Does what is known of a name with a value, brackets or braces, its beginning, allow for it?"""
+    """Could a name with a value, brackets or braces become rm, judging by its known beginning?"""
     head, *rest = _OPENS.split(word.glob or word.text, maxsplit=1)
     return bool(rest) and ("/" in rest[0] or "rm".startswith(head.rpartition("/")[2]))
 
@@ -115,12 +115,12 @@ def _by_rm(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     if any(_RECURSIVE.fullmatch(w.text) for w in words):
         return structs.replace(removal, deep=True)
     if any(w.splits for w in words) or (removal.ruin and any(w.text.startswith(UNKNOWN) for w in words)):
-        return _UNSURE  # there may be a flag in it
+        return _UNSURE  # it may contain a flag
     return SAFE
 
 
 def _by_mv(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
-    """Moved away is gone, too. What is not known may well be anything else."""
+    """What is moved away is gone too. An unknown word may be anything."""
     named = list(filter(_is_operand, words))
     moved = named if any(w.text.startswith(("-t", "--t")) for w in words) else named[:-1]
     return _taken(named, moved, cwd, home)
@@ -134,7 +134,7 @@ def _taken(named: Sequence[Word], moved: Sequence[Word], cwd: str | None, home: 
 
 
 def _may_lie_anywhere(named: Sequence[Word], cwd: str | None) -> bool:
-    """Does one of these paths lead through what is another place for each process?"""
+    """Does one of these paths lead through a place that differs per process?"""
     known = [w.text for w in named if w.text[:1] == "/" and UNKNOWN not in w.text]
     return any(map(leads_through_proc, known if cwd is None else (cwd, *known)))
 
@@ -142,19 +142,19 @@ def _may_lie_anywhere(named: Sequence[Word], cwd: str | None) -> bool:
 def _may_name_home(named: Sequence[Word], moved: Sequence[Word], cwd: str | None, home: str) -> bool:
     if any(w.splits and _may_become_home(w, cwd, home) for w in named):
         return True
-    if cwd is None:  # all that lies wherever it is
+    if cwd is None:  # everything in the unknown directory
         return any(_ALL.fullmatch(w.glob.rpartition("/")[2]) for w in moved if w.glob[:1] != "/")
     return _holds_home(cwd, home) and any(w.splits for w in named)
 
 
 def _by_ln(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
-    """With a link to a home, another path leads there."""
+    """A link to a home makes another path lead there."""
     targets = [w.text for w in words if w.text[:1] != "-"]
     return SHIFTS if any(UNKNOWN in target or _ruins(target, cwd, home) for target in targets) else SAFE
 
 
 def _may_become_home(word: Word, cwd: str | None, home: str) -> bool:
-    """Does what is known of a word with brackets or braces, its beginning, lead to a home?"""
+    """Could a word with brackets or braces become a home, judging by its known beginning?"""
     head, slash, part = _OPENS.split(word.text, maxsplit=1)[0].rpartition("/")
     if not slash and not part:
         return False
@@ -164,19 +164,19 @@ def _may_become_home(word: Word, cwd: str | None, home: str) -> bool:
 
 def _of_path(word: Word, cwd: str | None, home: str) -> Removal:
     if word.text == FOUND_PATH.text:
-        return SAFE  # below where `find` begins, which is looked at by itself
+        return SAFE  # below the start of `find`, which is checked itself
     path = word.glob or word.text
     relative = not path.startswith("/")
     if word.splits or UNKNOWN in path or (cwd is None and relative):
         return _UNSURE
     if leads_through_proc(f"{cwd}/{path}" if relative else path):
-        return _UNSURE  # for each process another place
+        return _UNSURE  # a different place for each process
     ruins = (_ruins(one, cwd, home) for one in _expanded(path, cwd, glob=bool(word.glob)))
     return Removal(ruin=next(filter(None, ruins), ""))
 
 
 def _expanded(path: str, cwd: str | None, *, glob: bool) -> Iterator[str]:
-    """What it stands for, and every directory of which it stands for all."""
+    """What the path expands to, and every directory of which it covers everything."""
     yield path
     if not glob:
         return
@@ -200,7 +200,7 @@ def _by_find(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     if _WIDENS.isdisjoint(texts) and _finds_few(words, starts, home):
         return SAFE
     removal = _below_all(starts, cwd, home, follows=not _FOLLOWS.isdisjoint(texts))
-    if not ends:  # what it runs may turn out to remove
+    if not ends:  # the command it runs may turn out to remove
         return _UNSURE if removal.ruin else SAFE
     return removal if _BY_KIND.isdisjoint(texts) else _in_part(removal)
 
@@ -210,14 +210,14 @@ def _may_end_files(word: str) -> bool:
 
 
 def _in_part(removal: Removal) -> Removal:
-    """Not all that lies there is removed, but perhaps much of it."""
+    """Not everything there is removed, but perhaps much of it."""
     if not removal.ruin:
         return removal
     return structs.replace(removal, ruin="", doubt=f"it would remove much of {removal.ruin}")
 
 
 def _starts(words: Sequence[Word]) -> list[Word]:
-    """Where find begins to look, as it is named."""
+    """The starting points of find, as named."""
     first = next((n for n, word in enumerate(words) if _is_operand(word)), len(words))
     return list(takewhile(_is_operand, words[first:])) or [Word(".")]
 
@@ -234,7 +234,7 @@ def _below_all(starts: Sequence[Word], cwd: str | None, home: str, *, follows: b
 
 
 def _entered(start: Word) -> Word:
-    """A link is followed to what it leads to."""
+    """The same start with its link followed."""
     return structs.replace(start, text=f"{start.text}/", glob=f"{start.glob}/" if start.glob else "")
 
 
@@ -244,7 +244,7 @@ def _finds_few(words: Sequence[Word], starts: Sequence[Word], home: str) -> bool
 
 
 def _is_narrow(flag: str, pattern: str, starts: Sequence[Word], home: str) -> bool:
-    """Does this test keep most files from being found?"""
+    """Does this test exclude most files?"""
     if UNKNOWN in pattern or not re.search(r"\w", pattern) or len(pattern) > _MOST_PATTERN:
         return False
     if flag in _BY_REGEX:
@@ -260,14 +260,14 @@ def _any_paths(tops: Sequence[str]) -> Iterator[str]:
 
 
 def _names_more_than(home: str, regex: str) -> bool:
-    """Must what it matches have a name that is no part of the home's path?"""
-    plain = re.sub(r"\[[^]]*\]", "", regex)  # never run: such a pattern can take for ever
+    """Must every match contain a name that is not part of the home's path?"""
+    plain = re.sub(r"\[[^]]*\]", "", regex)  # never run the pattern itself: it could take forever
     return r"\|" not in regex and any(word not in home.split("/") for word in re.findall(r"\w{2,}", plain))
 
 
 _BY_PROGRAM: dict[str, Callable[[Sequence[Word], str | None, str], Removal]] = {
     "rm": _by_rm,
-    "grm": _by_rm,  # where GNU's programs have a letter of their own
+    "grm": _by_rm,  # GNU's program on systems where it has a prefix
     "find": _by_find,
     "mv": _by_mv,
     "ln": _by_ln,
@@ -275,7 +275,7 @@ _BY_PROGRAM: dict[str, Callable[[Sequence[Word], str | None, str], Removal]] = {
 
 
 def _ruins(path: str, cwd: str | None, home: str) -> str:
-    """The place that goes with this path, if a home is it or lies in it."""
+    """The place removed along with this path, if it is or contains a home."""
     if not path:
         return ""
     parts = (path if path.startswith("/") else f"{cwd or '/'}/{path}").split("/")
@@ -289,7 +289,7 @@ def _ruins(path: str, cwd: str | None, home: str) -> str:
 
 
 def _real(path: str, *, inside: bool) -> str:
-    """Without links; `inside`: the last name is followed, too."""
+    """Resolves links; `inside`: also in the last component."""
     above, _, name = path.rpartition("/")
     try:
         return os.path.realpath(path) if inside else f"{os.path.realpath(above or '/').rstrip('/')}/{name}"
@@ -302,8 +302,8 @@ def _holds_home(place: str, home: str) -> bool:
 
 
 def removal_in_text(text: str, home: str, *, seen: int | None) -> Removal:
-    """The same for text that could not be understood, by its words alone. `seen`: how often it removes something in
-    commands that were understood; None where nothing else can run."""
+    """Judges text that could not be understood by its words alone. `seen`: the number of removals in commands that were
+    understood; None if nothing else can run."""
     feeds = "xargs" in text
     for segment in [text] if feeds else _SEGMENT.split(text):
         if ruin := _ruined_by_words(segment, home, feeds=feeds):
@@ -315,7 +315,7 @@ def removal_in_text(text: str, home: str, *, seen: int | None) -> Removal:
 
 
 def _ruined_by_words(text: str, home: str, *, feeds: bool) -> str:
-    """What a recursive rm among these words would ruin; `feeds`: words before it may be handed to it."""
+    """What a recursive rm among these words would destroy; `feeds`: words before it may be its arguments."""
     tokens = [_at_home(token, home) for token in _TOKEN.split(text)]
     at = next((n for n, token in enumerate(tokens) if token.rpartition("/")[2] == "rm"), len(tokens))
     if not any(_RECURSIVE.fullmatch(token) for token in tokens[at:]):

@@ -1,4 +1,4 @@
-"""Commands that change files and do nothing else: every place that each of them writes, moves or removes."""
+"""Commands that only change files: every place that each of them writes, moves or removes."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from teamwright.host.shell.programs.sed import sed_use
 from teamwright.host.shell.words import Word
 
 _MOST_BELOW = 5_000  # entries of a directory that is moved or removed
-_MOST_REPLACED = 500  # of one that is copied over another
+_MOST_REPLACED = 500  # entries of a directory that is copied over another
 
 _MKDIR = Flags("pv", "m", "--parents --verbose", "--mode")
 _TOUCH = Flags("acm", "dtr", "--no-create", "--date --reference")
@@ -33,8 +33,8 @@ _GIT_FLAGS = {
 
 
 class Changes(Struct):
-    """`links`: it makes a link, through which whatever comes after it may lead elsewhere. `goals`: words that say where
-    it moves, copies or links something to."""
+    """`links`: it creates a link, through which later commands may reach other places. `goals`: the words that name the
+    destinations of moves, copies and links."""
 
     reads: list[Place] = field(default_factory=list[Place])
     edits: list[Place] = field(default_factory=list[Place])
@@ -50,7 +50,7 @@ class _Refused(Exception):  # control flow: it may do more than is known
 
 
 def _changed(words: Sequence[str], cwds: Sequence[str]) -> Changes | None:
-    """What this command changes, wherever it may stand; None if that is not known, or not all that it does."""
+    """What this command changes, from any of these directories; None if that is unknown or not everything it does."""
     make = _COMMANDS.get(words[0])
     if make is None or any(UNKNOWN in word for word in words):
         return None
@@ -64,7 +64,7 @@ def _changed(words: Sequence[str], cwds: Sequence[str]) -> Changes | None:
 
 
 def changes_of(words: Sequence[Word], setting: Setting) -> Changes | None:
-    """What a command changes that does nothing else, whatever its words come to."""
+    """The changes of a command that does nothing else, whatever its words expand to."""
     every = chosen_words(words)
     if setting.cwds is None or every is None or (words[0].text == "git" and not git_runs_nothing(setting)):
         return None
@@ -81,13 +81,13 @@ def changes_of(words: Sequence[Word], setting: Setting) -> Changes | None:
 
 
 def _in_one_round(words: Sequence[Word], setting: Setting) -> Changes | None:
-    """What it changes with these words, in which no choice is left but that of wildcards."""
+    """The changes with these words, in which only wildcards are left open."""
     texts, cwds = expanded(words, setting), setting.cwds or ()
     if texts is None or any(word.splits for word in words):
         return None
     to_last = texts[0] in _TO_LAST
     if to_last and words[-1].glob:
-        return None  # the last word says where to; which match that is depends on the locale
+        return None  # the last word is the destination; which match comes last depends on the locale
     changes = _changed(texts, cwds)
     if changes is None or not _names_all(_matched(words, setting), changes, cwds):
         return None
@@ -100,13 +100,13 @@ def _matched(words: Sequence[Word], setting: Setting) -> list[str]:
 
 
 def _repeats_differ(changes: Changes, cwds: Sequence[str]) -> bool:
-    """In a loop one round may change what the next one means: by a link, or by a goal that has become a directory."""
+    """Could one round of a loop affect the next: by a link, or by a destination that has become a directory?"""
     again = {goal for goal in changes.goals if changes.goals.count(goal) > 1}
     return changes.links or not all(os.path.isdir(os.path.join(cwd, goal)) for cwd in cwds for goal in again)
 
 
 def _names_all(matched: Sequence[str], changes: Changes, cwds: Sequence[str]) -> bool:
-    """Was every match taken for a path, and would be by any version of the program?"""
+    """Was every match treated as a path, and would every version of the program do so?"""
     if any(path[:1] == "-" for path in matched):
         return False
     named = {place.given for place in (*changes.edits, *changes.reads)}
@@ -127,7 +127,7 @@ def _written(path: str, cwd: str, *, deep: bool = False) -> Place:
 
 
 def _entry(path: str, cwd: str, *, deep: bool = False) -> Place:
-    """A path that is itself moved or removed: where it is a link, what it leads to stays."""
+    """A path that is itself moved or removed: if it is a link, its target stays."""
     bare = path.rstrip("/")
     above, _, name = bare.rpartition("/")
     whole = os.path.join(cwd, bare)
@@ -138,7 +138,7 @@ def _entry(path: str, cwd: str, *, deep: bool = False) -> Place:
 
 
 def _below(place: Place, *, links: bool) -> list[str]:
-    """The relative paths of all that lies below, none of which is protected; `links`: there may be links."""
+    """Relative paths of everything below; refuses if any is protected. `links`: links are allowed."""
     if os.path.islink(place.path):
         if not links:
             raise _Refused
@@ -155,7 +155,7 @@ def _below(place: Place, *, links: bool) -> list[str]:
 
 
 def _leads_elsewhere(folder: str, names: Sequence[str]) -> bool:
-    """Would one of these be another place, or make its directory a repository, once it is moved or copied?"""
+    """If moved or copied, would one of these lead elsewhere, or turn its directory into a repository?"""
     return any(os.path.islink(f"{folder}/{name}") or makes_repository(name) for name in names)
 
 
@@ -176,13 +176,13 @@ def _split(flags: Flags, words: Sequence[str]) -> tuple[list[str], dict[str, lis
 def _mkdir(words: Sequence[str], cwd: str, found: Changes) -> None:
     operands, flags = _split(_MKDIR, words)
     if flags.keys() & {"p", "--parents"} and any(".." in path.split("/") for path in operands):
-        raise _Refused  # it makes all directories on its way
+        raise _Refused  # it would create all directories on the way
     for path in operands:
         found.edits += [_written(path, cwd), *_parents(path, cwd)]
 
 
 def _parents(path: str, cwd: str) -> list[Place]:
-    """The directories on the way that are not there yet."""
+    """The missing directories on the way."""
     above = os.path.dirname(path.rstrip("/"))
     missing = list[Place]()
     while above and not os.path.lexists(os.path.join(cwd, above)):
@@ -215,9 +215,9 @@ def _rmdir(words: Sequence[str], cwd: str, found: Changes) -> None:
 
 
 def _targets(operands: Sequence[str], flags: dict[str, list[str]], cwd: str) -> list[tuple[str, list[str]]]:
-    """Each source with the paths that it may come to lie at."""
+    """Each source with its possible destinations."""
     told = [*flags.get("t", ()), *flags.get("--target-directory", ())]
-    if flags.keys() & {"T", "--no-target-directory"}:  # it comes to lie there, and in no directory
+    if flags.keys() & {"T", "--no-target-directory"}:  # the destination is the path itself, not a directory
         if told or len(operands) != 2:
             raise _Refused
         return [(operands[0], [operands[1]])]
@@ -225,13 +225,13 @@ def _targets(operands: Sequence[str], flags: dict[str, list[str]], cwd: str) -> 
         raise _Refused
     sources, target = (operands, told[0]) if told else (operands[:-1], operands[-1])
     is_folder = bool(told) or os.path.isdir(os.path.join(cwd, target))
-    # Where it is not there yet, what comes before may make a directory of it.
+    # If it does not exist yet, an earlier command may make it a directory.
     itself = [] if is_folder else [target]
     return [(source, [*itself, _inside(target, source)]) for source in sources]
 
 
 def _inside(folder: str, source: str) -> str:
-    """Where this comes to lie in a directory."""
+    """The path of this source inside a directory."""
     return f"{folder.rstrip('/') or '/'}/{source.rstrip('/').rpartition('/')[2]}"
 
 
@@ -242,7 +242,7 @@ def _mv(words: Sequence[str], cwd: str, found: Changes) -> None:
 def _move(operands: list[str], flags: dict[str, list[str]], cwd: str, found: Changes) -> None:
     for source, targets in _targets(operands, flags, cwd):
         place = _entry(source, cwd, deep=True)
-        _below(place, links=False)  # links would lead elsewhere from where they come to lie
+        _below(place, links=False)  # moved links would lead elsewhere
         found.edits.append(place)
         for target in targets:
             found.edits += [_written(target, cwd, deep=True), _entry(target, cwd, deep=True)]
@@ -253,7 +253,7 @@ def _cp(words: Sequence[str], cwd: str, found: Changes) -> None:
     deep = bool(flags.keys() & {"r", "R", "a", "--recursive", "--archive"})
     keeps = deep or bool(flags.keys() & {"d", "P", "--no-dereference"})
     for source, targets in _targets(operands, flags, cwd):
-        _entry(source, cwd)  # no `.` and the like
+        _entry(source, cwd)  # refuses `.` and the like
         if keeps and os.path.islink(os.path.join(cwd, source.rstrip("/"))):
             raise _Refused  # it would be copied as a link
         place = Place(normal(cwd, source), os.path.realpath(os.path.join(cwd, source)), deep)
@@ -264,7 +264,7 @@ def _cp(words: Sequence[str], cwd: str, found: Changes) -> None:
 
 
 def _replaced(target: str, below: Sequence[str], cwd: str) -> list[Place]:
-    """What is written in a directory that is there already, by a copy of one with these paths below it."""
+    """What is overwritten in an existing directory by a copy with these paths."""
     if not below or not os.path.lexists(os.path.join(cwd, target)):
         return []
     if len(below) > _MOST_REPLACED:
@@ -298,7 +298,7 @@ def _sed(words: Sequence[str], cwd: str, found: Changes) -> None:
 
 
 def _git(words: Sequence[str], cwd: str, found: Changes) -> None:
-    """`git mv` and `git rm`. What git takes for a pattern is none of a path."""
+    """`git mv` and `git rm`. Refuses paths that git would treat as patterns."""
     folders, settings, at = split_options(words)
     name = "".join(words[at : at + 1])
     if folders or settings or name not in _GIT_FLAGS:
@@ -311,12 +311,12 @@ def _git(words: Sequence[str], cwd: str, found: Changes) -> None:
         _move(operands, {}, cwd, found)
         return
     _remove(operands, cwd, found, deep=True)
-    for path in operands if "--cached" not in seen else ():  # directories that become empty go with them
+    for path in operands if "--cached" not in seen else ():  # directories that become empty are removed too
         found.edits += _emptied(path, cwd)
 
 
 def _is_pathspec(path: str) -> bool:
-    """Is it a pattern to git, or one of its own words?"""
+    """Does git treat it as a pattern or as pathspec magic?"""
     return path[:1] == ":" or not set("*?[\\").isdisjoint(path)
 
 

@@ -1,4 +1,4 @@
-"""Flags and operands of commands that only read: any flag that is not listed makes the command unknown."""
+"""Flags and operands of commands that only read: an unlisted flag makes the command unknown."""
 
 import re
 import sys
@@ -11,9 +11,9 @@ from teamwright.core.permissions.patterns import UNKNOWN
 
 
 class Skips(Struct, frozen=True):
-    """Which files below a place a command leaves out: by patterns of their names, by those of directories on the way,
-    because of an `only` that none of their names fits, by their path (from where the command stands), or because they
-    are hidden and no ignore file asks for them."""
+    """Which files below a place a command skips: by patterns of file names or of directories on the way, because no
+    name matches `only`, by path (relative to the command's directory), or because they are hidden and no ignore file
+    includes them."""
 
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
@@ -23,10 +23,11 @@ class Skips(Struct, frozen=True):
 
 
 class Shown(Struct, frozen=True):
-    """Which contents a command can show of what lies below the places that it reads; of no `sources`, only names.
+    """What a command can show of the content below the places it reads; without `sources`, only names.
 
-    `whole`: of the whole repository, wherever it stands. `revisions`: those that it names. `from_top`: paths that it
-    names from the top of the repository. `program`: whose flags leave something out. `unsure`: any of it, or more.
+    `whole`: of the whole repository, from anywhere in it. `revisions`: those it names. `from_top`: paths it names
+    relative to the top of the repository. `program`: the one whose flags can exclude something. `unsure`: anything,
+    perhaps more.
     """
 
     sources: frozenset[Literal["disk", "index", "history"]] = frozenset()
@@ -43,8 +44,8 @@ ON_DISK = Shown(frozenset({"disk"}))
 
 
 class Use(Struct, frozen=True):
-    """What a harmless command touches. `deep`: also everything below the paths it reads. `shown`: what of that it can
-    show; None where nobody knows."""
+    """What a harmless command touches. `deep`: also everything below the paths it reads. `shown`: how much of that it
+    can show; None if unknown."""
 
     reads: tuple[str, ...] = ()
     deep: bool = False
@@ -53,33 +54,34 @@ class Use(Struct, frozen=True):
 
 
 class Flags(Struct, frozen=True):
-    """Flags that change nothing, without and with a value; any other flag makes the command unknown.
+    """Known harmless flags, without and with a value; any other flag makes the command unknown.
 
-    `skip` operands are no paths (a pattern, a format); `most` bounds the others; `free`: no operand is a path.
+    The first `skip` operands are not paths (a pattern, a format); `most` limits the others; `free`: no operand is a
+    path.
     """
 
     short: str = ""
     valued: str = ""
     long: str = ""
-    long_valued: str = ""  # one that is in `long` too has a value only behind a `=`
-    glued: str = ""  # flags whose value, if they have one, is glued to them
+    long_valued: str = ""  # if also in `long`, its value must follow a `=`
+    glued: str = ""  # flags with an optional value that is attached
     numbers: bool = False  # -5
     skip: int = 0
     most: int | None = None
     free: bool = False
-    deep: str = ""  # flags that make it read below directories; `*` for always
-    paths: str = ""  # valued flags whose value is a path that is read
-    here: bool = False  # without operands it reads the working directory
-    alone: bool = False  # a flag with a value is not understood behind others in one word
+    deep: str = ""  # flags that make it recurse into directories; `*`: always
+    paths: str = ""  # flags whose value is a path that is read
+    here: bool = False  # reads the working directory if there are no operands
+    alone: bool = False  # does not understand a flag with a value after others in one word
 
 
 NOTHING = Use()
 _IS_FLAG = re.compile(r"-[-A-Za-z]")
-_PERMUTES = sys.platform != "darwin"  # elsewhere than with GNU a flag behind an operand is an operand
+_PERMUTES = sys.platform != "darwin"  # other than with GNU, a flag after an operand is an operand
 
 
 def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES) -> Use | None:
-    """Flags that are all known, and the operands; None where a flag is not known, or a word that matters."""
+    """What a command reads if all its flags are known; None for unknown flags or unclear words."""
     read = split_words(flags, words, permutes=permutes)
     if read is None:
         return None
@@ -92,7 +94,7 @@ def read_flags(flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES
 def split_words(
     flags: Flags, words: Sequence[str], *, permutes: bool = _PERMUTES
 ) -> tuple[list[str], dict[str, list[str]]] | None:
-    """The operands, and every flag with the values that it was given; None where a flag is not known."""
+    """The operands, and every flag with its values; None if a flag is unknown."""
     operands, values, at = list[str](), dict[str, list[str]](), 0
     while at < len(words):
         word = words[at]
@@ -113,7 +115,7 @@ def split_words(
 
 
 def _read_flag(flags: Flags, words: Sequence[str], at: int) -> tuple[list[str], Sequence[str], int] | None:
-    """The flags in one word, the value of the last of them, and where the next word stands."""
+    """The flags in one word, the value of the last one, and the position of the next word."""
     names, value = _split_flag(flags, words[at])
     at += 1
     if names is None:
@@ -123,12 +125,12 @@ def _read_flag(flags: Flags, words: Sequence[str], at: int) -> tuple[list[str], 
     if not _takes_value(flags, names[-1]):
         return names, [], at
     if at == len(words) or (_IS_FLAG.match(words[at]) and not _may_be_any(names[-1], words[at])):
-        return None  # should the program read it as a flag after all, nobody has looked at it
+        return None  # if the program reads it as a flag after all, it would be unchecked
     return names, [words[at]], at + 1
 
 
 def _may_be_any(name: str, value: str) -> bool:
-    """Values that often begin with a dash, of flags that no program reads otherwise."""
+    """Values that often start with a dash, of flags that every program reads alike."""
     return name in ("e", "--regexp") or (name == "--sort" and value[:2] != "--")
 
 

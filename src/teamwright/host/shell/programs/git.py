@@ -26,7 +26,7 @@ _COMMITS = (
     " --exit-code --quiet --cached --staged --merge-base --check --reflog --walk-reflogs --pretty --no-notes --count"
     " --abbrev --relative --unified --format --min-parents --max-parents"
 )
-# In both lists: a value, if there is one, only behind a `=`.
+# In both lists: an optional value, which must follow a `=`.
 _COMMIT_VALUES = (
     "--max-count --skip --since --until --after --before --author --committer --grep --format --pretty --date --abbrev"
     " --diff-filter --stat --color --decorate --unified --word-diff --diff-algorithm --inter-hunk-context --min-parents"
@@ -40,7 +40,7 @@ _LOG = Flags(
     alone=True,
 )  # fmt: skip
 _DIFF = Flags("puswzabDRrcmt0", "nSG", _COMMITS, _COMMIT_VALUES, "UMBC", numbers=True, deep="*", alone=True)
-_REVISIONS = structs.replace(_LOG, valued="nSG")  # `-L` is known to `git log` alone
+_REVISIONS = structs.replace(_LOG, valued="nSG")  # only `git log` knows `-L`
 _LIST = "--list --all --remotes --verbose --show-current --merged --no-merged --contains --no-contains --color"
 
 GIT: dict[str, Flags] = {
@@ -137,7 +137,7 @@ _CONFIG_FLAGS = _CONFIG_READS | {
     "--no-includes",
 }
 _SETTING_NAME = re.compile(r"[\w-]+\.(?:.*\.)?[A-Za-z][\w-]*")
-# Settings that only change how something is shown, whatever their value.
+# Settings that only affect display, whatever their value.
 _SHOWS = re.compile(
     r"(?:color|column|advice)\..*|core\.(?:quotepath|abbrev)"
     r"|log\.(?:date|decorate|abbrevcommit|follow|showroot)"
@@ -150,7 +150,7 @@ _NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 
 
 def git_use(words: Sequence[str], cwds: Sequence[str]) -> Use | None:
-    """What this git command reads, if it does no more. `words` begin after `git`; `-C` is for the caller to heed."""
+    """What this git command reads, if it does nothing else. `words` start after `git`; the caller must apply `-C`."""
     _, settings, at = split_options(words)
     if at == len(words) or not all(map(_only_shows, settings)):
         return None
@@ -168,7 +168,7 @@ def git_use(words: Sequence[str], cwds: Sequence[str]) -> Use | None:
 
 
 def split_options(words: Sequence[str]) -> tuple[list[str], list[str], int]:
-    """Of git's own options: the directories of `-C`, the settings of `-c`, and where the command begins."""
+    """Git's own options: directories of `-C`, settings of `-c`, and the position of the subcommand."""
     folders, settings, at = list[str](), list[str](), 0
     while at < len(words):
         if words[at] in _BEFORE:
@@ -188,7 +188,7 @@ def _only_shows(setting: str) -> bool:
 
 
 def _config(words: Sequence[str], _cwds: Sequence[str]) -> Use | None:
-    """Settings are read by `--get` and `--list`, and by a name without a value. Behind a name nothing is a flag."""
+    """`--get`, `--list`, or a name without a value only read. After a name, nothing is a flag."""
     first = next((n for n, w in enumerate(words) if not w.startswith("-")), len(words))
     flags, names = [*words[:first]], [*words[first:]]
     if not all(map(_is_config_flag, flags)) or any(w.startswith("-") for w in names):
@@ -220,7 +220,7 @@ def _worktree(words: Sequence[str], _cwds: Sequence[str]) -> Use | None:
 
 
 def _apply(words: Sequence[str], _cwds: Sequence[str]) -> Use | None:
-    """With one of these flags it only tells what the patch is; `--apply` behind it would undo that."""
+    """With one of these flags it only describes the patch; a later `--apply` would change that."""
     use = None if _APPLIES_NOTHING.isdisjoint(words) else read_flags(_APPLY, words, permutes=True)
     return Use((*use.reads, "."), deep=True) if use else None
 
@@ -235,9 +235,9 @@ _PARTS: dict[str, Callable[[Sequence[str], Sequence[str]], Use | None]] = {
 
 
 def _listing(flags: Flags, words: Sequence[str]) -> Use | None:
-    """Branches and tags are only listed where nothing is named, or the flag that lists is given."""
+    """Branches and tags are only listed if nothing is named, or a listing flag is given."""
     valued = set(flags.long_valued.split()).difference(flags.long.split())
-    own = [w for n, w in enumerate(words) if not n or words[n - 1] not in valued]  # without values
+    own = [w for n, w in enumerate(words) if not n or words[n - 1] not in valued]  # flags and operands, without values
     named = [w for w in own if not w.startswith("-")]
     asked = {"-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--show-current"}
     if "--" in words or any(w.startswith(UNKNOWN) for w in words):
@@ -256,7 +256,7 @@ def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def given_settings(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Those of `git -c name=value`."""
+    """The settings in `git -c name=value`."""
     pairs = [(a, b) for a, b in pairwise(words) if a in ("-c", "--config-env")]
     told = [b.partition("=") for _, b in pairs] + [
         w[13:].partition("=") for w in words if w.startswith("--config-env=")
@@ -265,24 +265,24 @@ def given_settings(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _lowered(name: str) -> str:
-    """As git compares names: only what stands between section and key keeps its case."""
+    """Normalises a name as git does: only the part between section and key keeps its case."""
     section, _, rest = name.partition(".")
     sub, point, key = rest.rpartition(".")
     return f"{section.lower()}.{sub}{point}{key.lower()}"
 
 
 def makes_repository(path: str) -> bool:
-    """With this file written, a directory may become what git takes for a repository."""
+    """If this file were written, could git take its directory for a repository?"""
     return path.rpartition("/")[2].lower() == "head"
 
 
 def is_own_repository(cwd: str, roots: Sequence[str]) -> bool:
-    """Is the repository that git would find from here the project's own? A foreign one inside of it brings its own
-    configuration, and that can run programs."""
+    """Is the repository that git would find here the project's own? A foreign one inside it has its own configuration,
+    which can run programs."""
     place = Path(cwd)
     for directory in (place, *place.parents):
         if os.path.lexists(directory / ".git"):
             return any(root == str(directory) or Path(root).is_relative_to(directory) for root in roots)
         if os.path.lexists(directory / "HEAD"):
-            return False  # perhaps a repository without a tree of its own, however it is disguised
-    return True  # there is none: git only says so
+            return False  # perhaps a bare repository in disguise
+    return True  # there is no repository, so git only reports that

@@ -1,4 +1,4 @@
-"""Tells what a git command that reads can show: tracked files, the history, or the disk itself."""
+"""Determines what a reading git command can show: tracked files, the history, or the disk."""
 
 import os.path
 import re
@@ -14,9 +14,9 @@ _REVISION = re.compile(r"[\w./~^@{}+-]+", re.ASCII)
 _OF_REVISION = re.compile(r"([\w./~^@{}+-]+):((?:\./)?[\w.+-][\w./+-]*)", re.ASCII)
 _EXCLUDES = re.compile(r":(?:[!^]|\(exclude\))([\w.+-][\w./+-]*)", re.ASCII)
 _PATTERN = re.compile(r"[*?\[\\]")
-# Of these a path leaves nothing out: a log may follow a file back to where it had another name.
+# For these a path excludes nothing: a log may follow a file to its earlier names.
 _WHOLE = frozenset({"log", "whatchanged", "rev-list", "status", "stash"})
-_IN_COMMITS = frozenset({"--cached", "--staged", "--merge-base"})  # of diff: the other side is a commit
+_IN_COMMITS = frozenset({"--cached", "--staged", "--merge-base"})  # for diff: the other side is a commit
 
 
 class _Named(Struct):
@@ -31,13 +31,13 @@ class _Named(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Without a path to limit it, a revision stands for all that the repository holds."""
+        """Without a path to limit it, a revision covers the whole repository."""
         only_inside = bool(self.inside) and len(self.revisions) == len(self.inside)
         return self.patterns or not (self.paths or only_inside)
 
 
 def repository_use(name: str, flags: Flags, words: Sequence[str], cwds: Sequence[str]) -> Use | None:
-    """What `git NAME` reads, if it does no more; None where a flag is not known."""
+    """What `git NAME` reads, if it does nothing else; None if a flag is unknown."""
     use, read = read_flags(flags, words, permutes=True), split_words(flags, words, permutes=True)
     if use is None or read is None or not use.deep:
         return use
@@ -63,7 +63,7 @@ def _sources(
 ) -> frozenset[Literal["disk", "index", "history"]]:
     if name == "grep" and "--untracked" in values:
         return frozenset({"disk", "index", "history"})
-    if name == "diff" and len(named.paths) == 2:  # outside of a repository it compares any two files or directories
+    if name == "diff" and len(named.paths) == 2:  # outside a repository it compares any two files or directories
         return frozenset({"disk", "index", "history"})
     if name not in ("diff", "grep") or named.revisions or named.inside or not _IN_COMMITS.isdisjoint(values):
         return frozenset({"index", "history"})
@@ -77,7 +77,7 @@ def _read_operands(
     behind = list(words[words.index("--") + 1 :]) if "--" in words else []
     front = list(operands[: len(operands) - len(behind)])
     if name == "grep" and "e" not in values:
-        named.unsure = not front  # the pattern stands behind the `--`
+        named.unsure = not front  # the pattern comes after the `--`
         front = front[1:]
     named.unsure = named.unsure or "L" in values or any("--" in told for told in values.values())
     for word in front:
@@ -88,7 +88,7 @@ def _read_operands(
 
 
 def _before_dashes(name: str, word: str, named: _Named, cwds: Sequence[str]) -> None:
-    """A file that is there is one, or git says that it cannot tell; all else that has no wildcard is a revision."""
+    """An existing file is a path (or git reports an ambiguity); anything else without wildcards is a revision."""
     if any(os.path.lexists(normal(cwd, word)) for cwd in cwds):
         named.paths.append(word)
     elif _REVISION.fullmatch(word) and not word.startswith("-"):

@@ -1,4 +1,4 @@
-"""Ignore files as `rg` reads them: a line that begins with `!` asks for a file that is hidden."""
+"""Ignore files as `rg` reads them: a line that starts with `!` includes a hidden file."""
 
 import os
 import re
@@ -12,7 +12,8 @@ _NAMES_ANOTHER = re.compile(rb"(?i)excludesfile|\[include")
 
 
 def may_be_asked_for(path: str, home: str) -> bool:
-    """Does any ignore file on the way, or one of the person's own, ask for anything? What cannot be read may."""
+    """Does any ignore file on the way, or one of the person's own, include something? Unreadable files count as
+    such."""
     settings = [f"{home}/.gitconfig", *(f"{folder}/git/config" for folder in _config_folders(home))]
     own = [f"{folder}/git/ignore" for folder in _config_folders(home)]
     if any(_holds(file, _NAMES_ANOTHER) for file in settings):

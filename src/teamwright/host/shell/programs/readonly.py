@@ -120,20 +120,20 @@ _READS_MODULES = re.compile(r"\b(?:import|include|modulemeta)\b")
 
 
 def is_harmed_by_no_word(words: Sequence[Word]) -> bool:
-    """Is it all the same which and how many words this command gets?"""
+    """Is the command harmless whatever words it gets, and however many?"""
     name = words[0].text
-    if name == "printf":  # what counts is its format
+    if name == "printf":  # only its format matters
         return len(words) > 1 and not words[1].splits and not words[1].glob and printf([words[1].text, ""]) is not None
     return name in _ANYTHING or name == "[["
 
 
 def rests_on_files(words: Sequence[str]) -> bool:
-    """Is it harmless only because of the files that lie where it runs?"""
+    """Is it harmless only because of the files in its directory?"""
     return is_json_tool(words)
 
 
 def known_use(words: Sequence[str], cwds: Sequence[str] | None = None) -> Use | None:
-    """What this command reads, if it is known to do no more than that. `cwds`: where it may run."""
+    """What this command reads, if it is known to do nothing else. `cwds`: where it may run."""
     name = words[0]
     if name in _ANYTHING or version_use(words):
         return NOTHING
@@ -153,7 +153,7 @@ def _by_flags(name: str, flags: Flags, words: Sequence[str]) -> Use | None:
 
 
 def _shown(name: str, flags: Flags, words: Sequence[str]) -> Shown | None:
-    """What a command that reads below directories can show of what lies there."""
+    """What a recursive command can show of the content below."""
     if name in _TELL_NAMES:
         return NAMES_ALONE
     _, values = split_words(flags, words) or ([], {})
@@ -161,12 +161,12 @@ def _shown(name: str, flags: Flags, words: Sequence[str]) -> Shown | None:
 
 
 def _date_only_shows(words: Sequence[str]) -> bool:
-    """Another operand would set the clock."""
+    """Any other operand would set the clock."""
     return all(w[:1] in ("+", "-") or _is_date_value(words, n) for n, w in enumerate(words))
 
 
 def _names_no_list(words: Sequence[str]) -> bool:
-    """`@file` stands for the words in that file."""
+    """`@file` is replaced by the words in that file."""
     return not any(w.startswith("@") for w in words)
 
 

@@ -1,4 +1,4 @@
-"""Programs that remove files besides their work, or by another name than rm: which of their words go with it."""
+"""Programs other than rm that remove files, and which of their words name what is removed."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 
 
 def removed_words(words: Sequence[Word]) -> list[Word]:
-    """What this command empties or takes away, as it is named; a directory is named with a `/` behind it."""
+    """What this command empties or removes, as named; a trailing `/` marks a directory."""
     name = words[0].text.rpartition("/")[2] if words else ""
     return _BY_PROGRAM[name](words[1:]) if name in _BY_PROGRAM else []
 
@@ -27,7 +27,8 @@ def _inside(word: Word) -> Word:
 
 
 def _by_rsync(words: Sequence[Word]) -> list[Word]:
-    """Deletes at the receiving end, or what it has sent; a source without a `/` behind it gets a directory there."""
+    """rsync deletes at the destination, or what it sent; a source without a trailing `/` gets its own directory
+    there."""
     told = [word.text for word in words if word.text.startswith(_RSYNC_REMOVES)]
     *sources, target = _operands(words) or [Word("")]
     if not told or not sources:
@@ -56,7 +57,7 @@ def _by_gio(words: Sequence[Word]) -> list[Word]:
 
 
 def _by_fd(words: Sequence[Word]) -> list[Word]:
-    """The pattern and the command count as places, too: they are none, or they are meant."""
+    """Treats the pattern and the command as places too: they either are none, or are meant."""
     runs = any(word.text.startswith(_FD_RUNS) for word in words)
     if not runs or not any(_ENDS_FILES.fullmatch(word.text) for word in words):
         return []
@@ -64,7 +65,7 @@ def _by_fd(words: Sequence[Word]) -> list[Word]:
 
 
 def _by_git(words: Sequence[Word]) -> list[Word]:
-    """`git clean`, where it stands."""
+    """`git clean` in its directory."""
     place, at = Word("."), 0
     while at < len(words) and words[at].text.startswith("-"):
         if words[at].text == "-C" and at + 1 < len(words):

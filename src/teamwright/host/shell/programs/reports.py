@@ -1,4 +1,4 @@
-"""Programs that tell about themselves, the machine, packages and archives, as far as they can do nothing else."""
+"""Programs that report about themselves, the machine, packages and archives, with arguments that allow nothing else."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.programs.flags import NOTHING, Flags, Use, read_flags, split_words
 
-# Not listed: what runs a file of the project before it answers, such as `pytest` (conftest.py) and `yarn` (a release
-# that the project names), or takes another version of itself from there, such as `cargo` and `rustc`.
+# Not listed: programs that run project files before answering, such as `pytest` (conftest.py) and `yarn` (a release
+# named by the project), or that use a version of themselves from the project, such as `cargo` and `rustc`.
 _VERSIONED = frozenset(
     """
     python python3 node npm pip pip3 git go gcc g++ cc clang make cmake java javac ruby perl uv rg bash ruff
@@ -37,7 +37,7 @@ _PACKAGES: dict[str, Flags] = {
     "freeze": Flags("l", "", "--local --all --user --exclude-editable", "--exclude", free=True, most=0),
 }  # fmt: skip
 
-# `e` without a dash shows the environment of processes, and so does every `e` once ps cannot read a line its own way.
+# `e` without a dash shows the environment of processes, and so does any `e` once ps falls back to that syntax.
 _PS = re.compile(
     r"(?:aux|auxww?|ax|axu|axuf|auxf|axf|a|u|x|ux|xu|au)(?: --sort=[-+]?(?P<sort>[\w%]+))?"
     r"|-(?:e|A|a|ef|eF|el|elf|f|F|l)"
@@ -53,7 +53,7 @@ _PS_COLUMNS = frozenset(
 _LISTS = re.compile(r"-?(?=[a-zA-Z]*t)[tvzjJa]*f")
 _LIST_FLAGS = Flags("tvzjJa", "f", "--list --verbose --gzip --bzip2 --xz --full-time", "--file", numbers=False)
 _ODD_NAME = re.compile(r"[*?\[\]:\\\x00]")
-_ZIPPED = ("", ".gz", "-gz", ".z", "-z", "_z", ".Z")  # where gzip looks for a name
+_ZIPPED = ("", ".gz", "-gz", ".z", "-z", "_z", ".Z")  # suffixes that gzip tries
 _JSON_FLAGS = Flags(
     "", "", "--sort-keys --json-lines --no-ensure-ascii --compact --tab --no-indent", "--indent", most=1
 )
@@ -64,7 +64,7 @@ _PYTHONS = re.compile(r"python(?:3(?:\.\d{1,2})?)?")
 
 
 def version_use(words: Sequence[str]) -> Use | None:
-    """`X --version`, and how some programs spell it."""
+    """`X --version`, and the spellings of some programs."""
     if len(words) != 2:
         return None
     known = words[1] == "--version" and words[0] in _VERSIONED
@@ -77,7 +77,7 @@ def _pip(words: Sequence[str]) -> Use | None:
 
 
 def _ps(words: Sequence[str]) -> Use | None:
-    """Only whole lines that ps reads at the first go."""
+    """Accepts only complete lines that ps parses at the first attempt."""
     found = _PS.fullmatch(" ".join(words))
     if found is None or any(" " in word for word in words):
         return None
@@ -86,11 +86,11 @@ def _ps(words: Sequence[str]) -> Use | None:
 
 
 def _expr(_words: Sequence[str]) -> Use | None:
-    return NOTHING  # it computes with whatever it is given
+    return NOTHING  # it only computes
 
 
 def _tar(words: Sequence[str]) -> Use | None:
-    """The list of an archive's contents. A name with a colon is one on another machine."""
+    """Lists an archive's contents. A name with a colon is on another machine."""
     if words and _LISTS.fullmatch(words[0]):
         file, members = words[1:2], words[2:]
     else:
@@ -119,7 +119,7 @@ def _zcat(words: Sequence[str]) -> Use | None:
 
 
 def _cat_of(words: Sequence[str]) -> Use | None:
-    """`bzcat` and `xzcat`, which open what they are given and nothing beside it."""
+    """`bzcat` and `xzcat`, which open only what they are given."""
     return None if any(w[:1] in ("-", UNKNOWN) for w in words) else Use(tuple(words))
 
 
@@ -144,7 +144,7 @@ def is_json_tool(words: Sequence[str]) -> bool:
 
 
 def json_use(words: Sequence[str], cwds: Sequence[str] | None) -> Use | None:
-    """`python -m json.tool [FILE]`. A second file would be written, and a module that lies here would be run."""
+    """`python -m json.tool [FILE]`. A second file would be written, and a module in this directory would be run."""
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path]
     for cwd in cwds or ():
         if not all(_shadows_nothing(os.path.join(cwd, path)) for path in ("", *paths)):
@@ -153,7 +153,7 @@ def json_use(words: Sequence[str], cwds: Sequence[str] | None) -> Use | None:
 
 
 def _shadows_nothing(directory: str) -> bool:
-    """With `-m`, python looks for its own modules here first."""
+    """Python with `-m` looks for its own modules here first."""
     try:
         with os.scandir(directory) as found:
             return not any(_is_module(entry) for entry in found)

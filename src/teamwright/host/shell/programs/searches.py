@@ -1,4 +1,4 @@
-"""Programs that search whole trees: which files below a directory they open, and which they are told to leave out."""
+"""Programs that search whole trees: the files below a directory that they open, and those they are told to skip."""
 
 import os.path
 import re
@@ -10,12 +10,12 @@ from msgspec import structs
 from teamwright.host.shell.programs.flags import NAMES_ALONE, ON_DISK, Shown, Skips
 
 SEARCHES = frozenset({"grep", "egrep", "fgrep", "rg"})
-_UNHIDES = frozenset({".", "--hidden", "u", "--unrestricted", "t", "--type"})  # of rg
+_UNHIDES = frozenset({".", "--hidden", "u", "--unrestricted", "t", "--type"})  # rg flags
 _PLAIN = re.compile(r"[\w.*?-]+", re.ASCII)  # a pattern that all programs read alike
 
 
 def searched(name: str, values: Mapping[str, Sequence[str]]) -> Shown:
-    """`values`: those of each flag that it was given."""
+    """What a search can show. `values`: the values of each flag given."""
     if name != "rg":
         return structs.replace(ON_DISK, skips=_skips_of_grep(values), program="grep")
     return NAMES_ALONE if "--files" in values else structs.replace(ON_DISK, skips=skips_of_rg(values), program="rg")
@@ -30,7 +30,7 @@ def _skips_of_grep(values: Mapping[str, Sequence[str]]) -> Skips:
 
 
 def skips_of_rg(values: Mapping[str, Sequence[str]]) -> Skips:
-    """A glob that begins with `!` leaves out, files as well as directories; any other one is all that is searched."""
+    """A glob that starts with `!` excludes files and directories; any other glob limits the search to its matches."""
     globs = [glob for flag in ("g", "--glob") for glob in values.get(flag, ())]
     only = [*(glob for glob in globs if not glob.startswith("!")), *values.get("--iglob", ())]
     out = tuple(glob[1:] for glob in globs if glob.startswith("!"))
@@ -38,7 +38,7 @@ def skips_of_rg(values: Mapping[str, Sequence[str]]) -> Skips:
 
 
 def leaves_out(skips: Skips, names: Sequence[str], *, is_folder: bool) -> bool:
-    """Is what has these names, from where the search begins, surely not opened, nor anything in it?"""
+    """Is the path with these names, relative to the start, certainly not opened, nor anything in it?"""
     if _may_fit_any(names, skips.only):
         return False
     if _surely_fits_any(names if is_folder else names[:-1], skips.folders):
@@ -53,7 +53,7 @@ def _surely_fits_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _surely_fits(name: str, pattern: str) -> bool:
-    """In some programs a wildcard does not stand for the dot of a hidden name."""
+    """In some programs, wildcards do not match the dot of a hidden name."""
     hidden = name.startswith(".") and not pattern.startswith(".")
     return not hidden and _PLAIN.fullmatch(pattern) is not None and fnmatchcase(name, pattern)
 
@@ -67,7 +67,7 @@ def _may_fit_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def way_out(program: str, path: str, cwd: str, *, is_folder: bool) -> str:
-    """The words that make the program leave this file or directory out; empty where none are simple."""
+    """The option that makes the program skip this file or directory; empty if there is no simple one."""
     name, here = os.path.basename(path), os.path.relpath(path, cwd)
     if not _PLAIN.fullmatch(here.replace("/", "")):
         return ""

@@ -1,4 +1,4 @@
-"""Scripts of sed, read as GNU sed reads them: do they only print and change the text that passes through?"""
+"""Checks scripts of sed, as GNU sed reads them: do they only print and change the text passing through?"""
 
 import re
 import sys
@@ -17,7 +17,7 @@ _FLAGS = Flags(
     glued="i",
 )
 _IN_PLACE = re.compile(r"--in-place(?:=(.*))?", re.DOTALL)
-_PLAIN = frozenset("pPdDgGhHxnNqQ=lFz")  # commands that take nothing, or a number that changes nothing
+_PLAIN = frozenset("pPdDgGhHxnNqQ=lFz")  # commands without an argument, or with a harmless number
 _NUMBER = re.compile(r"[ \t]*\d*")
 _BLANK = re.compile(r"(?:[ \t\n;]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -25,20 +25,20 @@ _LABEL = re.compile(r"[ \t]*[\w.-]*(?=[\s;}]|$)")
 _ADDRESS = re.compile(r"\d+~\d+|\d+|\$")
 _MODIFIED = re.compile(r"[IM]*")
 _STEP = re.compile(r"[+~]\d+")
-_REPLACES = re.compile(r"[gpiIMm0-9]*")  # flags of `s`; `w` and `e` are none of them
+_REPLACES = re.compile(r"[gpiIMm0-9]*")  # flags of `s`, without `w` and `e`
 _ENDS = re.compile(r"[ \t]*(?=[;\n}#]|$)")
 _SUFFIX = re.compile(r"[\w.~-]*")
 
 
 class SedUse(Struct, frozen=True):
-    """The files it reads. `suffix`: it changes them in place, and keeps what was there under a name with this end."""
+    """The files it reads. `suffix`: it changes them in place, and keeps backups with this suffix."""
 
     files: tuple[str, ...]
     suffix: str | None = None
 
 
 def sed_use(words: Sequence[str]) -> SedUse | None:
-    """What a sed with these words does, if its scripts write nothing and run nothing."""
+    """The effect of a sed with these words, if its scripts write and run nothing."""
     read = split_words(_FLAGS, [word for word in words if not _IN_PLACE.fullmatch(word)])
     if read is None:
         return None
@@ -55,17 +55,17 @@ def sed_use(words: Sequence[str]) -> SedUse | None:
 
 
 def _long_suffixes(words: Sequence[str]) -> list[str]:
-    """Of `--in-place`, which takes one only behind a `=`."""
+    """Values of `--in-place`, which must follow a `=`."""
     return [found[1] or "" for found in map(_IN_PLACE.fullmatch, words) if found]
 
 
 def _is_suffix(word: str) -> bool:
-    """Elsewhere than with GNU the suffix is a word of its own."""
+    """Other than with GNU, the suffix is a separate word."""
     return sys.platform != "darwin" and _SUFFIX.fullmatch(word) is not None
 
 
 def is_plain_script(script: str) -> bool:
-    """Does it neither write, read nor run anything? Each script must be whole in itself."""
+    """Does it write, read and run nothing? Each script must be complete in itself."""
     return UNKNOWN not in script and script.isascii() and _commands(script)
 
 
@@ -93,7 +93,7 @@ def _commands(script: str) -> bool:
 
 
 def _addresses(script: str, at: int) -> int | None:
-    """Where they end; the same place if there is none."""
+    """The end of the addresses; the same position if there are none."""
     first = _address(script, at)
     if first is None:
         return None
@@ -121,7 +121,7 @@ def _address(script: str, at: int) -> int | None:
 
 
 def _command(script: str, at: int) -> int | None:
-    """Where the command at this place ends; None if it may do more than change text."""
+    """The end of the command at this position; None if it may do more than change text."""
     letter = script[at]
     if letter in _PLAIN:
         found = _ENDS.match(script, _end(_NUMBER, script, at + 1))
@@ -141,14 +141,14 @@ def _command(script: str, at: int) -> int | None:
 
 
 def _both_delimited(script: str, at: int) -> int | None:
-    """Behind what is replaced and what replaces it, of which the first letter is the mark."""
+    """The position after pattern and replacement, which are delimited by the first character."""
     mark = script[at : at + 1]
     middle = _delimited(script, at + 1, mark) if mark else None
     return None if middle is None else _delimited(script, middle, mark)
 
 
 def _delimited(script: str, at: int, mark: str) -> int | None:
-    """Behind the next `mark`. Versions of sed differ in whether one inside of brackets counts."""
+    """The position after the next `mark`. Versions of sed disagree on whether one inside brackets counts."""
     if mark in "\\\n" or mark.isalnum():
         return None
     start = at
@@ -162,7 +162,7 @@ def _delimited(script: str, at: int, mark: str) -> int | None:
 
 
 def _has_open_bracket(regex: str) -> bool:
-    """May a bracket in it reach beyond its end?"""
+    """Could a bracket extend beyond its end?"""
     bare = re.sub(r"\\.", "", regex)
     return bare.count("[") > bare.count("]") or "[]" in bare or "[^]" in bare
 

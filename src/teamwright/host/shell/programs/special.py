@@ -1,4 +1,4 @@
-"""Commands with their own argument syntax (find, sed, awk and the like): the files that each reads if it only reads."""
+"""Commands with their own argument syntax (find, sed, awk and the like): what each reads, if it does nothing else."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ _TREE_SHORT = frozenset("adfpugshDFiqNQrtxACnJ")
 _TREE_LONG = frozenset({"--dirsfirst", "--noreport", "--prune", "--du", "--si", "--gitignore"})
 _STORES = re.compile(r"%[^A-Za-z%]*[hjlLtzq]*n")
 _IS_EVALUATED = frozenset({"-v", "-R"})
-# Of `[[`: both sides are arithmetic, which can run code.
+# in `[[`: both sides are arithmetic, which can run code
 _COUNTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _UNARY = frozenset(f"-{letter}" for letter in "abcdefghknprstuwxzGLNOS")
 _BINARY = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"}) | _COUNTS
 _TEST_WORDS = frozenset({"=", "==", "!=", "!", "<", ">", "(", ")", "=~", "&&", "||"})
-_OPENS_TESTS = frozenset({"(", "!"})  # a comma that comes first is a name
+_OPENS_TESTS = frozenset({"(", "!"})  # a leading comma is a name
 _FIND_PLAIN = frozenset(
     """
     -depth -empty -print -print0 -ls -prune -quit -not ! -a -and -o -or , ( ) -true -false -readable -writable
@@ -34,7 +34,7 @@ FIND_VALUED = frozenset(
 
 
 def find_starts(words: Sequence[str], at: int, *, before: frozenset[str]) -> tuple[list[str], int]:
-    """Where a `find` begins to look, and where in its words its tests begin: `before` are those that open them."""
+    """The starting points of a `find`, and the position of its tests; `before` are words that open tests."""
     while at < len(words) and words[at] in ("-P", "-H"):
         at += 1
     first = at
@@ -88,7 +88,7 @@ def _is_plain_test(words: Sequence[str]) -> bool:
 
 
 def _double_test(words: Sequence[str]) -> Use | None:
-    """`[[`, in which an operator is one only if it is written as one."""
+    """`[[`, in which only literal operators are operators."""
     if not _IS_EVALUATED.isdisjoint(words) or not _COUNTS.isdisjoint(words):
         return None
     return _paths_tested(words[:-1] if "]]" in words[-1:] else words)
@@ -106,7 +106,7 @@ def printf(words: Sequence[str]) -> Use | None:
 
 
 def _xxd(words: Sequence[str]) -> Use | None:
-    """It takes flags by their beginning, so only these; a second file would be written."""
+    """It accepts abbreviated flags, so only these are allowed; a second file would be written."""
     files, at = list[str](), 0
     while at < len(words):
         if words[at] in ("-c", "-g", "-l", "-s") and re.fullmatch(r"[+-]?\d+", (*words, "")[at + 1]):
@@ -120,7 +120,8 @@ def _xxd(words: Sequence[str]) -> Use | None:
 
 
 def _tree(words: Sequence[str]) -> Use | None:
-    """Its bundled flags take their values one after the other from the words behind them: only those without any."""
+    """Bundled flags take their values from the following words, one by one; so only flags without values are
+    allowed."""
     reads, at = list[str](), 0
     while at < len(words):
         word, at = words[at], at + 1
@@ -174,7 +175,7 @@ def _tee(words: Sequence[str]) -> Use | None:
 
 
 def _lookup(words: Sequence[str]) -> Use | None:
-    """`command -v`; anything else is a wrapper and was taken apart before."""
+    """`command -v`; other uses are wrappers and were handled before."""
     return NOTHING if words and words[0] in ("-v", "-V") else None
 
 
@@ -213,8 +214,8 @@ _HARMLESS = re.compile(
 
 
 def harmless_name(name: str, value: str = UNKNOWN) -> bool:
-    """A variable that no program takes orders from. A time zone may name any file, and in some locales a letter ends
-    with what we take for a quote or a backslash: of these the value counts."""
+    """A variable from which no program takes orders. A time zone may name any file, and in some locales a character
+    ends with a byte that looks like a quote or backslash; so for those the value decides."""
     if name == "TZ":
         return _ZONE.fullmatch(value) is not None
     if name == "LANG" or name.startswith("LC_"):

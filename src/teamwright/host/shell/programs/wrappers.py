@@ -1,4 +1,4 @@
-"""Commands that run other commands: where the inner one begins, and which of them carry code as text."""
+"""Commands that run other commands: where the inner command starts, and which of them carry code as text."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from teamwright.core.permissions.patterns import UNKNOWN
 
 
 class Wrapper(Struct, frozen=True):
-    """Flags without and with a value (`valued` also as the next word), and how many words come before the command.
+    """Flags without and with a value (`valued` also as the next word), and the number of words before the command.
 
-    What takes a value only as `--flag=value` is not listed: without one it would be followed by the command.
+    Flags that take a value only as `--flag=value` are not listed: otherwise the command would be taken for the value.
     """
 
     flags: str = ""
@@ -19,8 +19,8 @@ class Wrapper(Struct, frozen=True):
     long: tuple[str, ...] = ()
     long_valued: tuple[str, ...] = ()
     words: int = 0
-    assigns: bool = False  # NAME=value may come before the command
-    feeds: bool = False  # further words come from its input
+    assigns: bool = False  # NAME=value may precede the command
+    feeds: bool = False  # takes further words from its input
 
 
 WRAPPERS = {
@@ -44,7 +44,7 @@ WRAPPERS = {
     ),
 }  # fmt: skip
 
-# Known to run what follows, in ways that are not taken apart: rules that restrict look at all that follows.
+# Known to run what follows, but not taken apart: restricting rules check everything that follows.
 LAUNCHERS = (
     frozenset(
         """
@@ -71,13 +71,13 @@ _SAME_IN_EVERY_SHELL = re.compile(r"[A-Za-z0-9_./:,@%+ -]+")
 
 
 def program_name(word: str) -> str:
-    """The name of a program of the system; nothing for one by another path, which may be anybody's file."""
+    """The name of a system program; empty for other paths, which may be anybody's file."""
     folder, _, name = word.rpartition("/")
     return name if folder in _SYSTEM or "/" not in word else ""
 
 
 def unwrapped(words: Sequence[str]) -> int | None:
-    """Where the command inside begins; 0 if this is no wrapper; None if its flags are not understood."""
+    """The position of the inner command; 0 if this is no wrapper; None if its flags are not understood."""
     wrapper = WRAPPERS.get(program_name(words[0])) if words else None
     if wrapper is None:
         return 0
@@ -105,7 +105,7 @@ def _flags_end(wrapper: Wrapper, words: Sequence[str]) -> int | None:
 
 
 def _flag(wrapper: Wrapper, word: str, name: str) -> int:
-    """How many words the flag takes; 0 if it is not known."""
+    """The number of words the flag takes; 0 if it is unknown."""
     if word.startswith("--"):
         return _long_flag(wrapper, word)
     if name.endswith("nice") and word[1:].isdigit():
@@ -125,18 +125,19 @@ def _long_flag(wrapper: Wrapper, word: str) -> int:
     return 1 if flag in wrapper.long and not equals else 0
 
 
-_HANDS_OVER = frozenset({"find", "git", "rg", "sort", "tar", "ssh", "rsync", "man", "less"})  # by a flag, to a program
+_HANDS_OVER = frozenset({"find", "git", "rg", "sort", "tar", "ssh", "rsync", "man", "less"})  # by a flag
 
 
 def hands_over(words: Sequence[str], *, splits: bool) -> bool:
-    """May it name a program to run in one of its flags? `splits`: there may be more words than are seen."""
+    """Could one of its flags name a program to run? `splits`: there may be more words than are known."""
     if splits and words[0].rpartition("/")[2] in _HANDS_OVER:
         return True
     return any(_NAMES_PROGRAM.match(word) for word in words[1:])
 
 
 def takes_away(words: Sequence[str]) -> bool:
-    """Does `env` with these words unset anything? Without a PATH bash also looks for programs where it stands."""
+    """Does `env` with these words unset anything? Without a PATH, bash also searches the current directory for
+    programs."""
     return any(re.match(r"-$|-[a-z0]*[iu]|--(?:ignore|unset)", word) for word in words)
 
 
@@ -146,7 +147,7 @@ def is_assignment(word: str) -> bool:
 
 
 def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
-    """Code that is carried as text: (the code, None if there is none; whether it is all that is run, read by bash)."""
+    """Code carried as text: (the code or None, whether it is everything that runs, and read by bash)."""
     match words[0]:
         case "eval":
             return " ".join(words[2:] if "--" in words[1:2] else words[1:]), True
@@ -159,16 +160,16 @@ def carried_code(words: Sequence[str]) -> tuple[str | None, bool]:
 
 
 def _code_of_shell(words: Sequence[str]) -> tuple[str | None, bool]:
-    """That of `sh -c CODE`, as `carried_code` gives it."""
+    """The code of `sh -c CODE`, in the form of `carried_code`."""
     at = _shell_flags_end(words)
-    flags = set("".join(word.removeprefix("-") for word in words[1:at]))  # that of `+e` is none
+    flags = set("".join(word.removeprefix("-") for word in words[1:at]))  # letters after a `+` are left out
     if not flags <= _SHELL_FLAGS:
         return None, False
     at += at < len(words) and words[at] in ("-", "--")
     if at == len(words) or "c" not in flags:
         return None, True
     plain = program_name(words[0]) in SHELLS and flags <= _PLAIN_SHELL_FLAGS
-    # Other shells read quotes and expansions otherwise than bash does.
+    # other shells read quotes and expansions differently from bash
     alike = words[0].rpartition("/")[2] == "bash" or _SAME_IN_EVERY_SHELL.fullmatch(words[at]) is not None
     return words[at], plain and alike
 
@@ -181,7 +182,7 @@ def _shell_flags_end(words: Sequence[str]) -> int:
 
 
 def find_spans(words: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Where a `find` names commands to run: (the `-exec`, what ends it); None where that is not certain."""
+    """The commands that a `find` runs, as positions (the `-exec`, its end); None if uncertain."""
     spans: list[tuple[int, int]] = []
     at = 1
     while at < len(words):
@@ -196,7 +197,7 @@ def find_spans(words: Sequence[str]) -> list[tuple[int, int]] | None:
 
 
 def _run_end(words: Sequence[str], start: int) -> int | None:
-    """Where the command that find runs ends: a semicolon, or a plus sign behind a pair of braces."""
+    """The end of the command that find runs: a semicolon, or a plus sign after a pair of braces."""
     for end in range(start, len(words)):
         word, before = words[end], words[end - 1]
         if word == ";" or (word == "+" and before == "{}"):
