@@ -66,8 +66,7 @@ class Agent:
         self.mode: Mode | None = spec.mode  # its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
-        # words about jobs of earlier turns, each named once
-        self.left_running: Callable[[Sequence[Letter]], str] | None = None
+        self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: AgentResources | None = None
         self.parked = False  # this process gives it up, even in the middle of a turn
         self.halted: StoreError | None = None  # the disk refused its last turn: nothing may continue from it
