@@ -37,7 +37,7 @@ def _escaped(quoted: re.Match[str]) -> str:
 async def attached(
     text: str, agent: Agent, ask: Judge, clean: Callable[[str], str], pool: "ServerPool | None"
 ) -> list[Text]:
-    """One block for each mention. One that names nothing stays plain text; a failure is said."""
+    """One block for each mention. A mention of nothing stays plain text; a failure gives a block that says so."""
     found: list[Text] = []
     room = MOST_INCLUDED
     for choices in imports(_QUOTED.sub(_escaped, text))[:MOST]:

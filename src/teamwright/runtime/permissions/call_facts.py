@@ -64,7 +64,8 @@ class FactReader(Struct, frozen=True):
     async def read(self, tool: str, args: Mapping[str, Any], desk: Desk, rules: Rules) -> Intent:
         """Raises ToolError for an impossible path, or one that cannot be judged as it is now.
 
-        `rules` are those that will judge the call. What they guard is looked for if a command reads a whole tree.
+        `rules` are those that will judge the call: if a command reads a whole tree, it is searched for files that they
+        guard.
         """
         traits = find_traits(self.catalog, tool)
         tmp = self.tmp_of(desk) if self.tmp_of is not None and traits.path is not None else None

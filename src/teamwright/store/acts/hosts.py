@@ -53,9 +53,9 @@ class Beat(Struct, frozen=True):
 
 
 class BuryHost(Struct, frozen=True):
-    """Mark a process as gone. False if it was heard within its lease: then the one that asks is wrong, or late.
+    """Mark a process as gone. False if it was heard within its lease: then the process that asks is wrong, or late.
 
-    Repeated for a worker that stays silent, it settles what is in doubt: an agent that has failed with it.
+    Repeated for a worker that stays silent, it fails the agents that were left in doubt.
     """
 
     process: ProcessId

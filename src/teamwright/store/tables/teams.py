@@ -197,7 +197,7 @@ class TeamTable:
         return await self._db.read(work)
 
     async def member(self, agent: AgentId, team: str | None = None) -> Member | None:
-        """By default in its current team, or else in the last one that it was in."""
+        """A member in its current team by default, or else in the last one that it was in."""
         where = """
             members.agent = (SELECT n FROM agents WHERE id = ?)
             AND (? IS NULL OR members.team = (SELECT n FROM teams WHERE name = ?))

@@ -53,7 +53,8 @@ def is_url(named: str | None) -> bool:
 
 
 def find_agent(url: str, named: str | None) -> tuple[Address, AgentId]:
-    """Adds the person's user, password and authority for the engine, if the URL names the same one."""
+    """The agent's address: with the person's user and password if they name the same engine, else only with their
+    authority."""
     from teamwright.app.engine import address_of  # noqa: PLC0415
     from teamwright.app.options import Options  # noqa: PLC0415
     from teamwright.app.workspace import open_workspace  # noqa: PLC0415

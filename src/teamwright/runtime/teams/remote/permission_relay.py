@@ -139,7 +139,7 @@ class PermissionResponder:
             await self._answered(member, body["tool"], decision, done)
 
     async def _answered(self, member: Member, tool: str, decision: Decision, done: TeamRequest | Refused) -> None:
-        """Wake a teammate that waits for the answer; tell one that no longer does."""
+        """Wake a teammate that still waits for the answer; otherwise tell it the answer by letter."""
         held = await self._tables.processes.holder(member.agent) is not None
         if held and not isinstance(done, Refused):
             await self._wakeups.ring(member)

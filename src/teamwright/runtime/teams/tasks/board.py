@@ -76,8 +76,8 @@ class TaskBoard:
     # --- changes by the runtime itself
 
     async def claim_first(self, list: str, by: Actor, *, kept: bool = False) -> Task | None:
-        """Claim for an agent with nothing else to do or, with `kept`, for one that has just joined. A letter tells
-        it."""
+        """Claim a task for an agent with nothing else to do or, with `kept`, for one that has just joined. A letter
+        tells it."""
         done = await unbroken(self.table.claim_first(list, by, kept=kept))
         if done is None:
             return None

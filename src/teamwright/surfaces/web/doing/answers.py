@@ -1,5 +1,4 @@
-"""Answers to questions, with the same effect as in the terminal: once, always, no, no with words. The first one
-counts."""
+"""Answers to questions from the page: once, always, no, no with words. The first answer counts."""
 
 from collections.abc import Sequence
 from typing import Any, cast
