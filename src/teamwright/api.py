@@ -59,16 +59,17 @@ from teamwright.tools.function import FunctionTool, tool
 
 
 class SessionOptions(TypedDict, total=False):
-    """What `session` and `query` take besides the directory. The documentation has them in a table."""
+    """Options of `session` and `query`, besides the directory. The documentation lists them in a table."""
 
     model: str | Model | None  # a name as on the command line, or an object such as a `ScriptedModel`
     tools: Sequence[Tool | Callable[..., Any]]
-    built_in_tools: Sequence[str] | None  # those that agents have besides; None: all
-    schema: Mapping[str, Any] | None  # of answers, which are then data: `end.data`
+    built_in_tools: Sequence[str] | None  # names of the built-in tools that agents also have; None: all
+    schema: Mapping[str, Any] | None  # JSON schema of the answers, which then come as data: `end.data`
     agents: Sequence[AgentDefinition]
     hooks: Mapping[str, Sequence[OwnHook]] | None  # by event; `("Bash", function)` has a matcher
     mcp_servers: Mapping[str, Mapping[str, Any]] | None
-    answer: Callable[[Question], Awaitable[Decision]] | None  # asked where a person would be; without it: denied
+    # called where a person would be asked; without it calls are denied
+    answer: Callable[[Question], Awaitable[Decision]] | None
     permission_mode: Mode | None
     allowed_tools: Sequence[str]
     disallowed_tools: Sequence[str]
@@ -78,21 +79,21 @@ class SessionOptions(TypedDict, total=False):
     effort: Effort | int | None
     max_turns: int | None
     max_budget_usd: float | None
-    resume: str | None  # the id of a session to go on with
+    resume: str | None  # id of the session to continue
     session_id: str | None
-    home: str | Path | None  # in the place of TEAMWRIGHT_HOME
+    home: str | Path | None  # instead of TEAMWRIGHT_HOME
     env: Mapping[str, str] | None
     add_dirs: Sequence[str | Path]
-    settings: str | Path | Mapping[str, Any] | None  # a file, or what would be in it
+    settings: str | Path | Mapping[str, Any] | None  # a file, JSON text, or the settings themselves
     teammate_mode: Asked | None
-    keep_files: bool  # before agents change them: a `Rewind` can bring them back
-    trust: bool  # only then do the project's settings count
+    keep_files: bool  # keeps files before agents change them, so that a `Rewind` can restore them
+    trust: bool  # False: the project's settings do not count
 
 
 class session:
-    """A session in `cwd`, for the time of an `async with`. For its options see `SessionOptions`.
+    """A session in `cwd` that lives inside its `async with`. `SessionOptions` lists the options.
 
-    Wrong ones are a UsageError here, before anything is opened.
+    Invalid options raise UsageError here, before anything is opened.
     """
 
     def __init__(self, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> None:
@@ -111,7 +112,8 @@ class session:
 
 
 async def query(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
-    """Ask one question in a session of its own; the last answer, once its background jobs and teams have ended."""
+    """Ask one question in a session of its own. Returns the last answer, once its background jobs and teams have
+    ended."""
     async with session(cwd, **options) as agent:
         end = await agent.ask(prompt)
         if end.reason == "done":
@@ -178,7 +180,7 @@ def _environment(given: SessionOptions) -> dict[str, str]:
     return {**(os.environ if env is None else env), **own}
 
 
-# --- what callers may get wrong; types do not reach those who do not check them
+# --- checks of what callers pass, because not everybody runs a type checker
 
 
 def _model(given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The composition root: the only room that knows every part and puts them together."""
+"""The composition root: the only package that knows every part and puts them together."""
 
 from teamwright.app.models import model_for
 from teamwright.app.options import Options

@@ -1,4 +1,4 @@
-"""A session on an engine: which one it is, and how its transcripts come to this machine."""
+"""Opens a session in an engine: finds out which engine, and fetches the session's transcripts."""
 
 import sqlite3
 import time
@@ -36,20 +36,21 @@ _LOOK = 0.1  # seconds
 
 
 def address_of(options: Options, workspace: Workspace) -> Address:
-    """By the flag, the process's own environment, or the person's settings: a project never chooses one."""
+    """The engine's address from the flag, the process's own environment, or the person's settings; never from a
+    project."""
     named = options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url or ""
     return read_own(named, options.env, workspace)
 
 
 def read_own(named: str, env: Mapping[str, str], workspace: Workspace) -> Address:
-    """With the certificates and credentials that the person has for it."""
+    """An address, with the person's certificates and credentials for it."""
     own = workspace.own.engine
     authority = env.get("TEAMWRIGHT_ENGINE_CA") or own.ca or ""
     return read_named(named, workspace.cwd, authority, env.get("TEAMWRIGHT_ENGINE_CREDS") or own.creds or "")
 
 
 async def open_session_space(options: Options, workspace: Workspace) -> Space:
-    """With the transcripts of the session that is to be resumed, and of the team that is to be led."""
+    """Opens the space, and fetches the transcripts of the session to resume and of the team to lead."""
     address, own = address_of(options, workspace), workspace.own.engine
     how = Joining(lease=read_lease(options.env), patience=own.patience_seconds)
     space = await open_space(address, workspace.home.root, how)
@@ -74,7 +75,7 @@ async def open_member_space(options: Options, workspace: Workspace) -> Space:
 
 
 async def _wanted(space: Space, origin: Origin, cwd: str) -> list[SessionId]:
-    """Sessions in the engine that are meant. Whether it is one, and only one, is found out from their files."""
+    """Sessions in the engine that may be meant. Their files then show whether it is exactly one."""
     if not origin.resume and not origin.last:
         return []
     rows = await space.replica.read(fetch_all("SELECT id, cwd FROM sessions ORDER BY created DESC", ()))
@@ -85,7 +86,7 @@ async def _wanted(space: Space, origin: Origin, cwd: str) -> list[SessionId]:
 
 
 async def _fetch_namesake(space: Space, session: SessionId) -> None:
-    """A session of another machine with the id that a new one is to have: it is found by its file, like one of here."""
+    """Fetch a session from another machine that has the id given for a new one, so that it is found by its file."""
     if await space.replica.read(fetch_all("SELECT 1 FROM removed_sessions WHERE session = ?", (session,))):
         raise UsageError(f"session {session} was deleted from {space.address}: its id is not given again")
     if find_transcript(space.home, session) is None:
@@ -94,7 +95,7 @@ async def _fetch_namesake(space: Space, session: SessionId) -> None:
 
 
 async def _fetch(space: Space, session: SessionId) -> None:
-    """All its agents, and those of other sessions that are in teams which it leads."""
+    """Fetch all agents of a session, and other sessions' agents in teams that it leads."""
     await _fetch_agents(space, session)
     teams = TeamTable(space.database)
     for team in await teams.teams_of(AgentId(session)):
@@ -131,7 +132,7 @@ async def _fetch_agents(space: Space, session: SessionId) -> None:
 
 
 async def claim_main(space: Space, session: SessionId) -> None:
-    """The right to run a session. Refused while a process that lives has it; one that is silent is waited out."""
+    """Take the right to run a session. Refused while a living process has it; a silent one is waited out."""
     processes = ProcessTable(space.database, space.home.run)
     me = await processes.register(session)
     lease = await processes.lease(AgentId(session))
@@ -143,9 +144,9 @@ async def claim_main(space: Space, session: SessionId) -> None:
 
 
 async def _outwait(space: Space, process: ProcessId | None, what: str) -> None:
-    """Return when it counts as gone. Raises as soon as it gives a sign of life.
+    """Return when the process counts as gone. Raises as soon as it gives a sign of life.
 
-    Only an entry of its own is one: after an absence of the engine everybody has a fresh lease, also the dead.
+    Only an entry of its own is one: after an outage of the engine even dead processes get a fresh lease.
     """
     first = last = await space.replica.read(partial(_host, process=process))
     said = await space.replica.read(partial(_last_entry, process=process))

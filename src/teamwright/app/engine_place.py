@@ -1,5 +1,5 @@
-"""Where a session on an engine stands: on which machine, in which repository. Kept with it, for whoever resumes it,
-where workers cannot write: what it says is told to the model."""
+"""Notes where a session in an engine is: on which machine, in which repository. The note is kept where workers cannot
+write, because a resume tells the model what it says."""
 
 import platform
 from contextlib import suppress
@@ -28,11 +28,11 @@ class Place(Struct, frozen=True):
     host: str
     home: str
     cwd: str
-    project: str = ""  # the repository's first commit; empty: there is none
+    project: str = ""  # the repository's first commit; empty: none
 
 
 async def settle_place(space: Space, session: SessionId, cwd: Path, *, resumes: bool) -> str:
-    """Words for the model if the session has moved to another machine. Refuses another repository than it began in."""
+    """Words for the model if the session has moved to another machine. Raises UsageError in another repository."""
     now = Place(platform.node(), str(space.home.root), str(cwd), await _first_commit(cwd))
     name = f"place/{session}"
     before = await _read(space, name) if resumes else None

@@ -17,14 +17,14 @@ from teamwright.models.catalog import PLANNED, Catalog, default_model, is_defaul
 from teamwright.models.providers import KeySource, Providers, ProviderSettings
 from teamwright.models.routed import RoutedModel
 
-GIVEN = "script/given"  # the name of a model that the caller made itself
+GIVEN = "script/given"  # stands for a model object made by the caller
 RETRIES = 10
 THINKING = "MAX_THINKING_TOKENS"
-_FOR_CALLS = ("teamwright.app.permissions", "teamwright.runtime.agents.spawner")  # what the first ones need
+_FOR_CALLS = ("teamwright.app.permissions", "teamwright.runtime.agents.spawner")  # what the first calls need
 
 
 class Models(Struct, frozen=True):
-    """What opens them, and the names that were asked for, as `provider/name`; None where nobody said."""
+    """The models' opener, and the names that were asked for, as `provider/name`; None if nobody said."""
 
     routed: RoutedModel
     model: str | None
@@ -32,10 +32,10 @@ class Models(Struct, frozen=True):
     fallback: str | None
     catalog: Catalog
     named: tuple[str, ...]
-    planned: tuple[str, str] | None = None  # one for plan mode, one for the work
+    planned: tuple[str, str] | None = None  # for plan mode, for the work
 
     def resolve_pair(self, name: str) -> tuple[str, str]:
-        """What the name means in plan mode, and what otherwise."""
+        """The models that a name stands for: in plan mode, and otherwise."""
         planning, working = PLANNED.get(name.strip().lower(), (name, name))
         return self.resolve(planning), self.resolve(working)
 
@@ -43,13 +43,13 @@ class Models(Struct, frozen=True):
         return self.catalog.resolve(name, named=self.named).full
 
     def checked(self, name: str) -> str:
-        """A provider without a key is an error now, not in the agent that is to use it."""
+        """Resolve a name. A missing key is an error here, not later in the agent that uses the model."""
         full = self.resolve(name)
         self.routed.check(full)
         return full
 
     def get_ready(self, *, by_opening: bool) -> None:
-        """No key, no such provider: said before anything begins."""
+        """Fail before anything begins if a key or a provider is missing."""
         for name in filter(None, (self.model, self.default, self.fallback)):
             if by_opening:
                 self.routed.open(name)
@@ -57,7 +57,7 @@ class Models(Struct, frozen=True):
                 self.routed.check(name)
 
     def letter_room(self, name: str) -> int:
-        """Characters for letters that wait together."""
+        """Characters for letters that are read together."""
         return self.window(name) or 200_000
 
     def window(self, name: str) -> int | None:
@@ -65,7 +65,7 @@ class Models(Struct, frozen=True):
 
 
 def _expect_calls() -> None:
-    """A first answer that asks for tools finds their gate imported: that takes no longer than the answer does."""
+    """Import the gate while the first answer comes, in case that asks for tools: it takes no longer than the answer."""
     for name in _FOR_CALLS:
         import_module(name)
 
@@ -109,14 +109,14 @@ def model_for(workspace: Workspace, name: str | None) -> tuple[RoutedModel, str]
 
 
 def chosen_effort(workspace: Workspace) -> Effort | int | None:
-    """Of the settings; a variable that other programs read counts where they say nothing."""
+    """The effort of the settings; if they say nothing, a variable that other programs read counts."""
     tokens = workspace.env.get(THINKING, "")
     said = int(tokens) if tokens.isascii() and tokens.isdigit() else 0
     return workspace.settings.effort or said or None
 
 
 def default_of(models: Models, workspace: Workspace) -> str:
-    """The model where no option names one. An error says who named it."""
+    """The model if no option names one. An error says who named it."""
     return _located(models, _default_name(workspace), workspace)
 
 
@@ -150,11 +150,11 @@ def open_models(options: Options, workspace: Workspace) -> Models:
     wanted = (named or workspace.settings.model or "").strip()
     planned = models.resolve_pair(wanted) if wanted.lower() in PLANNED and model != GIVEN else None
     models = replace(models, model=model, default=default, fallback=fallback, planned=planned)
-    models.get_ready(by_opening=not options.interactive)  # a person types first: what is slow can wait
+    models.get_ready(by_opening=not options.interactive)  # a person types first, so slow work can wait
     return models
 
 
 def open_worker_models(workspace: Workspace) -> Models:
-    """Of a worker, which runs agents of many models with the keys that it has itself."""
+    """Models of a worker, which runs agents of many models with its own keys."""
     said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     return _routed(workspace, int(said) if said.isdigit() else RETRIES, {})

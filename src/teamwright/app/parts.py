@@ -1,4 +1,4 @@
-"""Builds those parts of the services that are put together from many others."""
+"""Builds parts of the services that are put together from many others."""
 
 from functools import partial
 from typing import TYPE_CHECKING

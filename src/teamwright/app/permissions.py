@@ -1,4 +1,4 @@
-"""Rules and facts by which each agent of a session is judged, and the gate that asks before it acts."""
+"""Rules and facts that judge each agent of a session, and the gate that asks before it acts."""
 
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ class Standings:
         return found
 
     def mode(self, id: AgentId) -> Mode:
-        """A child is never wider than the session, than those between, nor than its own definition."""
+        """An agent's mode is never wider than the session's, its own, or that of an agent in between."""
         services = self._services
         supervisor, found = services.supervisor, services.mode
         who = supervisor.agent(id)
@@ -47,7 +47,7 @@ class Standings:
         return Standing(found.name, mode, rules, found.desk, color, readable, self._protected, fencing, project)
 
     def _color(self, agent: Agent) -> str:
-        """Of a teammate, or of the one that an agent works for; where there are no teams nobody has one."""
+        """Color of a teammate, or of the one that an agent works for; empty without teams."""
         teams = self._services.open_teams
         return teams.roster.color_of(agent.id) if teams is not None else ""
 

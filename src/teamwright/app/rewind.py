@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_keeper(services: "Services") -> Keeper:
-    """Where files may be asked for as they were. It costs nothing before the first call that changes one."""
+    """Keeps files that somebody may want back. It costs nothing before the first call that changes one."""
     from teamwright.runtime.rewind.keeper import FileKeeper  # noqa: PLC0415
     from teamwright.store.files.checkpoints import Checkpoints  # noqa: PLC0415
 
@@ -31,7 +31,7 @@ def open_keeper(services: "Services") -> Keeper:
 
 
 class _Warner:
-    """Tells the person once, and the log each time."""
+    """Tells the person only once, but the log each time."""
 
     def __init__(self, services: "Services") -> None:
         self._services, self._told = services, False
@@ -44,7 +44,7 @@ class _Warner:
 
 
 def _roots(services: "Services") -> set[Path]:
-    """Where the session works, and where its main agent does, should it have gone to a worktree."""
+    """Where the session works, and where its main agent does if it has moved into a worktree."""
     main = services.supervisor.agent(services.main)
     cwd = services.workspace.cwd
     return {cwd.resolve(), *((main.desk.roots[0],) if main is not None else ())}

@@ -1,4 +1,4 @@
-"""The sandbox as settings, rules, flags and the machine make it; nothing of it is imported where it is off."""
+"""The sandbox as settings, rules, flags and the machine make it. Nothing of it is imported while it is off."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from teamwright.runtime.services import Put
     from teamwright.tools.shell.sandbox_words import SandboxWords
 
-TIER = "sandbox"  # the file of a session that has the tier in which it was last opened
-_OFFERED = "cache/sandbox-offered"  # so that a later start need not read settings
+TIER = "sandbox"  # file of a session that holds the tier of its last opening
+_OFFERED = "cache/sandbox-offered"  # exists once it was offered, so that later starts need not read settings
 _PERSONS = ("user", "local", "flag", "managed", "session")  # whose rules may open something
 
 
 class SandboxSetup(Struct, frozen=True):
-    """It is on. `found` is the tier that holds, `none` if there is no such."""
+    """The sandbox is on. `found` is the tier that holds, `none` if there is none."""
 
     found: "Found"
     settings: SandboxSettings
     auto_allow: bool
-    strict: bool  # hosts are never asked for
-    domains: tuple[str, ...]  # that are allowed by the settings
-    env: dict[str, str]  # the person's: no project can choose a tier, a proxy or programs that are shown again
-    shut: tuple[str, ...] = ()  # working directories that only the project names, outside of it
+    strict: bool  # never ask about hosts
+    domains: tuple[str, ...]  # allowed by the settings
+    env: dict[str, str]  # the person's: a project can choose no tier, proxy, or programs that are shown again
+    shut: tuple[str, ...] = ()  # working directories outside of the project that only the project names
 
     @property
     def holds(self) -> bool:
@@ -60,7 +60,7 @@ class SandboxSetup(Struct, frozen=True):
 
 
 def read_sandbox(options: Options, workspace: Workspace) -> SandboxSetup | None:
-    """None: it is off. Raises UsageError where it is required and nothing can hold it."""
+    """None: it is off. Raises UsageError if it is required and nothing can hold it."""
     settings = workspace.settings.sandbox
     values = settings.values
     if not has_sandbox(options, workspace):
@@ -104,7 +104,7 @@ def _persons_env(options: Options, workspace: Workspace) -> dict[str, str]:
 
 
 def _shut(options: Options, workspace: Workspace) -> tuple[str, ...]:
-    """As with `allowWrite`: what a project opens lies in it."""
+    """Like `allowWrite`: a project can open only what is inside of it."""
     project, user = workspace.project, workspace.user
     granted = {(workspace.cwd / one).resolve() for one in options.add_dirs}
     for layer in workspace.settings.layers:
@@ -129,7 +129,7 @@ def _why_needed(options: Options, workspace: Workspace) -> str:
 
 
 def sandbox_notes(setup: SandboxSetup) -> Iterator[str]:
-    """What the person should know of it: that nothing holds it, and entries that mean nothing."""
+    """What the person should know: that nothing holds the sandbox, or that entries mean nothing."""
     from teamwright.core.sandbox.hosts import read_entry  # noqa: PLC0415
 
     if not setup.holds:
@@ -147,7 +147,7 @@ def sandbox_notes(setup: SandboxSetup) -> Iterator[str]:
 
 
 def offered_tier(options: Options) -> str:
-    """The tier that would hold here, if nobody has said yet whether it shall; else nothing. Blocks."""
+    """The tier that would hold here, if nobody has decided on the sandbox yet; else empty. Blocks."""
     if options.sandbox is not None or (home_from(options.env).root / _OFFERED).exists():
         return ""
     workspace = open_workspace(options)
@@ -162,7 +162,7 @@ def offered_tier(options: Options) -> str:
 
 
 def answer_offer(options: Options, *, on: bool) -> None:
-    """From now on, in every directory. Raises TeamwrightError for settings that cannot be changed. Blocks."""
+    """Save the answer, for every directory. Raises TeamwrightError if the settings cannot be changed. Blocks."""
     state = home_from(options.env).root
     save_sandbox(state, on=on)
     make_dir((state / _OFFERED).parent)
@@ -170,7 +170,7 @@ def answer_offer(options: Options, *, on: bool) -> None:
 
 
 def tier_change(directory: Path, status: Mapping[str, str | bool], *, resumed: bool) -> str:
-    """What a person must know if the session is fenced in another way than before; it is noted for the next time."""
+    """What a person must know if the tier is not the one of the last time. Notes the tier for the next time."""
     now, file, before = str(status["tier"]) if status["enabled"] else "off", directory / TIER, "off"
     with suppress(OSError):
         before = file.read_text(errors="replace").strip()
@@ -201,11 +201,11 @@ def open_fence(services: "Services", setup: SandboxSetup) -> "SessionFence | Non
 
 
 class FencePlace(Struct, frozen=True):
-    """Where a sandbox puts what it takes from programs, and where the outputs of programs lie."""
+    """Where a sandbox puts what it takes from programs, and where programs' outputs are."""
 
     quarantine: Path
     outputs: Path
-    plugins: tuple[str, ...] = ()  # of the project
+    plugins: tuple[str, ...] = ()  # brought by the project
 
 
 def plan_of(
@@ -241,7 +241,7 @@ def plan_of(
 
 
 def sandbox_rules(setup: SandboxSetup, rules: "Rules") -> "SandboxRules":
-    """The settings' own, and what permission rules say of paths and hosts."""
+    """The settings' own rules, and what permission rules say of paths and hosts."""
     from teamwright.core.permissions.rules import EDITING, READING, SHELL  # noqa: PLC0415
     from teamwright.core.sandbox.hosts import Hosts  # noqa: PLC0415
     from teamwright.core.sandbox.path_entry import PathEntry  # noqa: PLC0415

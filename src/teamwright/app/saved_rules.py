@@ -1,4 +1,4 @@
-"""Rules that the person keeps for a project: in its local settings, with what trust and git must know of them."""
+"""Keeps a person's rules for a project in its local settings, and tells trust and git about them."""
 
 import os
 from collections.abc import Generator, Sequence
@@ -18,7 +18,7 @@ from teamwright.store.settings.schema import LOCAL
 
 
 def keep_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> None:
-    """From the next start on they hold in this project, for this person. Blocks."""
+    """Save rules that hold in this project, for this person, from the next start on. Blocks."""
     ground = open_workspace(options)
     ours = _is_ours(ground)
     path = ground.project / LOCAL
@@ -29,7 +29,7 @@ def keep_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> 
 
 
 def drop_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> bool:
-    """As they are listed; False if none of them was kept there. Blocks."""
+    """Remove rules, named as they are listed; False if none of them was kept there. Blocks."""
     ground = open_workspace(options)
     ours, path = _is_ours(ground), ground.project / LOCAL
     layers = (layer.values for layer in ground.settings.layers if layer.file == str(path))
@@ -44,7 +44,7 @@ def drop_rules(options: Options, behaviour: Behaviour, rules: Sequence[str]) -> 
 
 
 def _spelt(rule: str, behaviour: Behaviour) -> str:
-    """As the file has it: of commands that run outside it has the patterns alone."""
+    """As the file has it: commands that run outside are patterns without a tool name."""
     found = parse_rule(rule, "local") if behaviour == "outside" else None
     return found.pattern or "*" if isinstance(found, Rule) else rule
 
@@ -55,7 +55,7 @@ def _ruled(text: str, behaviour: Behaviour) -> str:
 
 @contextmanager
 def _claimed(ground: Workspace) -> Generator[None]:
-    """What we write there is not undone as if a command that runs now had planted it."""
+    """Claim the file, so that no guard of a running command undoes our write as planted."""
     from teamwright.host.sandbox.guard.claims import MADE, Claims  # noqa: PLC0415
 
     claims, path = Claims(str(ground.home.root.joinpath(*MADE))), str(ground.project / LOCAL)
@@ -67,8 +67,8 @@ def _claimed(ground: Workspace) -> Generator[None]:
 
 
 def _is_ours(ground: Workspace) -> bool:
-    """Is there nothing in the file but what the person had written? What somebody else put there must not become
-    trusted because a rule of the person stands beside it."""
+    """Whether the file holds only what the person wrote. Other content must not become trusted because one of their
+    rules is next to it."""
     path = ground.project / LOCAL
     ours = not os.path.lexists(path) or is_agreed(ground.project, LOCAL, state=ground.home.root)
     if not ours and not ground.trusted:
@@ -80,7 +80,7 @@ def _is_ours(ground: Workspace) -> bool:
 
 
 def _agree(ground: Workspace, *, ours: bool) -> None:
-    """What we wrote is no news to the person: it neither ends trust nor asks for it."""
+    """Note our own write, so that it neither ends trust nor asks for it."""
     project, state = ground.project, ground.home.root
     if is_trusted(project, state=state):
         agree_to_own(project, project / LOCAL, ground.changed, state=state)

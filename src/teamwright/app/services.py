@@ -1,4 +1,4 @@
-"""The services of a session, or of a teammate's process: built top-down, each part when somebody first asks for it."""
+"""The services of a session, or of a teammate's process: built top-down, each part when it is first asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from teamwright.runtime.worktrees import Worktrees
     from teamwright.telemetry.live import Telemetry
 
-if TYPE_CHECKING:  # a checker takes a cached property for something else than a property
+if TYPE_CHECKING:  # type checkers do not take a cached property for a property
     lazy = property
 else:
     lazy = cached_property
 
 
 class Services:
-    """See `runtime/services.py`, which is all that the parts know of it."""
+    """See `runtime/services.py` for the port that the parts know."""
 
     def __init__(self, setup: Setup, store: Store, since: int | None = None, git: "GitNow | None" = None) -> None:
         """`since`: when the lead's process began; `git` is the repository as the session began."""
@@ -74,7 +74,7 @@ class Services:
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
         self.left_jobs: Sequence[JobRow] | None = None  # of an earlier process
-        self.left_remote: Sequence[JobRow] = ()  # jobs of an earlier process that run on workers, or did
+        self.left_remote: Sequence[JobRow] = ()  # those that an earlier process started on workers
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)
         self.log, self.trouble = log.write, Trouble(log.write)
@@ -195,7 +195,7 @@ class Services:
 
     @property
     def mode(self) -> Mode:
-        """The session's."""
+        """The session's mode."""
         return self.supervisor.main.mode or "default"
 
     @lazy
@@ -216,7 +216,7 @@ class Services:
 
     @property
     def sandbox_status(self) -> dict[str, str | bool]:
-        """As `system/init` tells it."""
+        """As `system/init` reports it."""
         if self.sandbox is not None:
             return self.sandbox.status
         return {"enabled": self.sandbox_setup is not None, "tier": "none", "autoAllow": False}
@@ -268,10 +268,10 @@ class Services:
 
     async def search_web(self, agent: AgentId, query: "WebQuery") -> "WebFound":
         searching = self.registry.searching
-        assert searching is not None  # or the tool is not offered
+        assert searching is not None  # otherwise the tool is not offered
         return await searching.search(self, agent, query)
 
-    # --- work beside an agent
+    # --- work in parallel
 
     @lazy
     def worktrees(self) -> "Worktrees":
@@ -293,7 +293,7 @@ class Services:
 
     @lazy
     def schedules(self) -> "Schedules":
-        """Only where nobody waits for the program to end does it stay for them."""
+        """The program stays for them only if nobody waits for its end."""
         from teamwright.app.parts import open_schedules  # noqa: PLC0415
 
         return open_schedules(self)
@@ -312,7 +312,7 @@ class Services:
 
     @lazy
     def places(self) -> "TeammatePlaces | None":
-        """Processes of their own for teammates; None: they run in this one."""
+        """How teammates get processes of their own; None: they run in this one."""
         asked = self.options.teammate_mode or self.workspace.own.teammate_mode
         if asked == "in-process" or (asked == "auto" and not self.options.can_ask):
             return None
@@ -322,7 +322,7 @@ class Services:
 
     @lazy
     def remotes(self) -> "RemoteAgents | None":
-        """Agents on workers; None where there is no engine."""
+        """Agents on workers; None without an engine."""
         space = self.store.space
         if space is None or self.options.hosted:
             return None
@@ -332,7 +332,7 @@ class Services:
 
     @property
     def copies(self) -> Path | None:
-        """Where people find copies of teams and tasks: in their own home, also of those in an engine."""
+        """Where people find JSON copies of teams and tasks: in their own home, even for a session in an engine."""
         return self.workspace.home.root if self.store.space is not None else None
 
     @property
@@ -341,7 +341,7 @@ class Services:
         return None
 
     def find_cwd(self, named: str) -> Path | None:
-        """Where an agent stood: None if that is not here, for it began on another machine."""
+        """Where an agent was; None if that is not on this machine, because it began on another."""
         path = Path(named)
         return path if named and path.is_dir() else None
 
@@ -383,7 +383,7 @@ class Services:
     def open_side_questions(self) -> "SideQuestions | None":
         return self.__dict__.get("side_questions")
 
-    # --- what became of calls
+    # --- outcomes of calls
 
     @lazy
     def outcomes(self) -> "Outcomes":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from teamwright.store.engine.space import Space
     from teamwright.store.tables.jobs import JobRow, NewAgent
 
-MOST_LEFT = 10  # worktrees of earlier processes that are named at a start
+MOST_LEFT = 10  # left worktrees that are named at a start
 
 
 async def open_session(options: Options) -> Session:
@@ -51,7 +51,7 @@ async def open_session(options: Options) -> Session:
 
 
 async def open_engine(options: Options, workspace: Workspace, *, member: bool = False) -> "Space | None":
-    """Where nobody names one, nothing of it is imported. A teammate's process has no session to fetch."""
+    """Imports nothing if no engine is named. A teammate's process has no session to fetch."""
     if not names_engine(options, workspace):
         return None
     from teamwright.app.engine import open_member_space, open_session_space  # noqa: PLC0415
@@ -91,7 +91,7 @@ def _bring(options: Options, home: Home) -> None:
 
 
 def arm_crashpoint(point: str) -> None:
-    """NAME:PASS, for tests of what a kill leaves behind."""
+    """Arm NAME:PASS, for tests of what a kill leaves behind."""
     name, _, passes = point.partition(":")
     arm(name, int(passes or 1))
 
@@ -127,7 +127,7 @@ async def _open(services: Services, opened: Opened) -> Session:
         await _name_left_worktrees(services, workspace.project)
     if words:
         main.emit(Reminded(user(words)))
-    _ = services.places  # which the person may have to be told about
+    _ = services.places  # this may add a note for the person
     if own.mirror_sessions or options.env.get(CONFIG):
         from teamwright.app.brought.mirroring import open_mirror  # noqa: PLC0415
 
@@ -160,9 +160,9 @@ async def _settle_place(services: Services, space: "Space", opened: Opened, main
 
 
 async def _resume(services: Services, opened: Opened, main: Agent) -> str:
-    """Go on where an earlier process ended; what the main agent must be told of what is different now."""
+    """Continue where an earlier process ended; returns what the main agent must be told of changes."""
     await _take_over(services, opened)
-    services.bus.agents[main.id] = opened.transcript.lines  # with the results of calls that a crash left open
+    services.bus.agents[main.id] = opened.transcript.lines  # including results of calls that a crash left open
     await _go_back(services, main, Path(opened.history.cwd))
     _note_tier(services, resumed=True)
     return news_of(services, main)
@@ -177,7 +177,7 @@ def _note_tier(services: Services, *, resumed: bool) -> None:
 
 
 def _watch(services: Services, *, new: bool) -> str:
-    """Begin with telemetry; gives the trace of the program that started this one, if it has one."""
+    """Start telemetry; returns the trace of the program that started this one, if any."""
     from teamwright.app.telemetry import begin, caller_trace  # noqa: PLC0415
 
     begin(services, new=new)
@@ -185,7 +185,7 @@ def _watch(services: Services, *, new: bool) -> str:
 
 
 async def _take_over(services: Services, opened: Opened) -> None:
-    """What an earlier process left: agents that can be continued, jobs that ended with it, calls without a result."""
+    """Take over from an earlier process: agents that can continue, jobs that ended with it, calls without a result."""
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
     options, state = services.options, services.store.state
@@ -204,7 +204,7 @@ async def _take_over(services: Services, opened: Opened) -> None:
 
 
 def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobRow]") -> None:
-    """Agents that a message resumes."""
+    """Note agents that a message can resume."""
     from teamwright.runtime.agents.sub_agents import AgentRecord  # noqa: PLC0415
 
     for agent in agents:
@@ -216,7 +216,8 @@ def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobR
 
 
 async def _go_back(services: Services, main: Agent, cwd: Path) -> None:
-    """Into the worktree that the main agent was in. If that cannot be, the model must know before it edits anything."""
+    """Return to the worktree that the main agent was in. If that fails, the model must know before it edits
+    anything."""
     store = services.store
     if not store.stays.is_dir():
         return
@@ -233,7 +234,8 @@ async def _name_left_worktrees(services: Services, project: Path) -> None:
         return
     from teamwright.store.tables.member_worktrees import housed  # noqa: PLC0415
 
-    kept = {member.worktree for member in (await housed(services.teams.tables.teams)).values()}  # it comes back to it
+    # their members come back to them
+    kept = {member.worktree for member in (await housed(services.teams.tables.teams)).values()}
     names = [shown(path.name, 80) for path in left if str(path) not in kept]
     words = f"worktrees left by a process that is gone: {few(names, MOST_LEFT)}; `teamwright worktrees` shows them"
     services.notes += [words] if names else []

@@ -1,4 +1,4 @@
-"""Setup of a process, with all that a person can get wrong, and its store: what its services stand on."""
+"""Reads the setup of a process, in which all errors of a person show, and describes its store."""
 
 import re
 from contextlib import suppress
@@ -30,7 +30,8 @@ _TELEMETRY = re.compile(r"OTEL_|.*_ENABLE_TELEMETRY$", re.DOTALL)
 
 
 class Setup(Struct, frozen=True):
-    """What a process stands on before anything of its session is opened; all that a person can get wrong is in it."""
+    """What a process needs before anything of its session is opened. Reading it finds all that a person can get
+    wrong."""
 
     options: Options
     workspace: Workspace
@@ -39,8 +40,8 @@ class Setup(Struct, frozen=True):
     written: Configured
     registry: AgentRegistry
     notes: list[str]  # for the person
-    sandbox: "SandboxSetup | None" = None  # None: it is off
-    telemetry: "TelemetryOptions | None" = None  # None: it is off
+    sandbox: "SandboxSetup | None" = None  # None: off
+    telemetry: "TelemetryOptions | None" = None  # None: off
 
 
 def read_setup(options: Options) -> Setup:
@@ -68,7 +69,7 @@ def read_setup(options: Options) -> Setup:
 
 
 def _read_telemetry(options: Options, workspace: Workspace, notes: list[str]) -> "TelemetryOptions | None":
-    """Where nobody speaks of it, nothing of it is imported."""
+    """Imports nothing if nothing mentions telemetry."""
     from teamwright.app.telemetry import read_telemetry  # noqa: PLC0415
 
     wanted, told = read_telemetry(options, workspace)
@@ -103,18 +104,18 @@ class Store(Struct, frozen=True):
     files: SessionFiles
     state: StateStore
     lock: Lock
-    ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
+    ended_at: int = 0  # when the previous process ended, in milliseconds; 0: there was none
     new: bool = False  # the session begins in this process
-    space: "Space | None" = None  # of an engine, in which all of it is
-    home: Home | None = None  # in which its files are, where that is not the person's own: of the space
+    space: "Space | None" = None  # the engine's space that holds all of it
+    home: Home | None = None  # the space's home, which holds its files; None: the person's own
 
     @property
     def stays(self) -> Path:
-        """Where agents that moved into a worktree by themselves are noted."""
+        """Notes about agents that have entered a worktree by themselves."""
         return self.files.dir / "rooms"
 
     async def forget_unsaid(self) -> None:
-        """A session in which nothing was said leaves nothing behind. What cannot be removed is never listed."""
+        """Remove a session in which nothing was said. If that fails, it is not listed anyway."""
         if not self.new or not is_unsaid(self.files):
             return
         with suppress(StoreError):

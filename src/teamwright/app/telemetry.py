@@ -1,4 +1,4 @@
-"""Telemetry of a session or a teammate's process: whether it is wanted, and what it is given to watch."""
+"""Telemetry of a session or a teammate's process: whether it is wanted, and what it watches."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ _PERSON = ("user", "flag", "managed")
 
 
 def telemetry_env(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """The variables of telemetry as the process and the person set them. Those of a project do not count."""
+    """Telemetry variables as the process and the person set them. A project's do not count."""
     found = {name: value for name, value in env.items() if is_ours(name)}
     for layer in settings.layers:
         if layer.source in _PERSON:
@@ -37,7 +37,7 @@ def telemetry_env(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
 
 
 def read_telemetry(options: Options, workspace: Workspace) -> tuple[TelemetryOptions | None, list[str]]:
-    """What is wanted, if anything, and what the person should know about it."""
+    """The telemetry that is wanted, if any, and what the person should know about it."""
     settings = workspace.settings
     wanted = read_wanted(telemetry_env(options.env, settings), secrets_of(options.env))
     notes = [
@@ -52,7 +52,7 @@ def read_telemetry(options: Options, workspace: Workspace) -> tuple[TelemetryOpt
 
 
 def _theirs(settings: Settings) -> list[tuple[str, str]]:
-    """Files of a project that would have a say in it, and the variables that they set."""
+    """Files of a project that try to have a say, and the variables that they set."""
     found = [
         (layer.file, ", ".join(sorted(name for name in layer.values.get("env", {}) if is_ours(name))))
         for layer in settings.layers
@@ -69,7 +69,7 @@ def _installed() -> bool:
 
 
 def caller_trace(options: Options) -> str:
-    """The trace of the program that started this one, for prompts that bring none of their own."""
+    """The trace of the program that started this one, for prompts without one of their own."""
     said = options.env.get(CALLER[0], "")
     return said if read_traceparent(said) is not None else ""
 
@@ -101,7 +101,7 @@ def open_telemetry(services: "Services", wanted: TelemetryOptions) -> "Telemetry
 
 
 def _gauges(services: "Services", telemetry: "Telemetry", figures: "SessionFigures") -> list["Measure"]:
-    """Looked at in the thread that sends, each time that it does."""
+    """Read in the sending thread, each time that it sends."""
     from teamwright.telemetry.signals import names  # noqa: PLC0415
 
     found = [figures.gauge(names.RUNNING, telemetry.running)]
@@ -114,7 +114,7 @@ def _gauges(services: "Services", telemetry: "Telemetry", figures: "SessionFigur
 
 
 def begin(services: "Services", *, new: bool) -> None:
-    """A session is open. Of a resumed one, what its earlier process had open has ended with it."""
+    """A session is open. If it was resumed, everything that its earlier process had open has ended."""
     telemetry, origin = services.telemetry, services.options.origin
     if telemetry is None:
         return

@@ -1,4 +1,4 @@
-"""Web search of agents: by the engine or the provider that the person's settings name, or not at all."""
+"""Web search of agents, by the engine or the provider that the person's settings name, or not at all."""
 
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ MOST_SECONDS = 60.0  # for a provider, which searches and reads
 
 
 class WebSearching:
-    """`tools` is empty where nothing is set up; `problems` says what is wrong with what is."""
+    """`tools` is empty without a usable setup; `problems` says what is wrong with it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.tools: dict[str, Tool] = {}
@@ -105,7 +105,7 @@ def _is_address(url: str) -> bool:
 
 
 def _model(wanted: WebSearch, workspace: Workspace) -> str:
-    """The full name of the model that searches. Raises ModelError where its provider cannot be reached at all."""
+    """The full name of the model that searches. Raises ModelError if its provider cannot be reached at all."""
     models, name = model_for(workspace, wanted.model or packaged().searching[wanted.provider])
     own, provider = workspace.own, name.partition("/")[0]
     named = own.providers.get(provider)

@@ -29,7 +29,7 @@ _ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
 class Workspace(Struct, frozen=True):
-    """Where a session stands: directories, settings, trust; and what the person should be told about them."""
+    """The directories, settings and trust of a session, and what the person should be told about them."""
 
     cwd: Path
     project: Path
@@ -37,15 +37,15 @@ class Workspace(Struct, frozen=True):
     home: Home
     env: dict[str, str]
     settings: Settings
-    own: Own  # of the settings, those that only this program has
+    own: Own  # settings of this program only
     trusted: bool
     notes: tuple[str, ...]
     changed: "tuple[TrustChange, ...]" = ()  # since it was trusted
-    own_files: tuple[str, ...] = ()  # of a directory that is not trusted: what the person had written there
+    own_files: tuple[str, ...] = ()  # the person's own files in an untrusted directory
 
 
 def without_keys(workspace: Workspace, text: str) -> str:
-    """Fit to be written down: without what the environment and the settings name as secret."""
+    """Remove what the environment and the settings name as secret, so that text can be written down."""
     from teamwright.core.policies.redaction import redacted, secrets_of, withheld  # noqa: PLC0415  # its patterns take a while
 
     hidden = withheld([layer.values for layer in workspace.settings.layers])
@@ -59,20 +59,20 @@ def passed_names(workspace: Workspace) -> list[str]:
 
 
 def _is_our_key(workspace: Workspace, name: str, value: str) -> bool:
-    """Also an address of a provider that holds one."""
+    """Whether a variable holds a key of ours, or a provider's address with a key in it."""
     holds_key = name in _ADDRESSES and ("@" in value or "?" in value)
     return name in KEYS or name in key_names(workspace.settings) or holds_key
 
 
 def key_names(settings: Settings) -> tuple[str, ...]:
-    """The variables that hold the keys of providers and of the search engine that the settings name."""
+    """Variables with keys of the providers and of the search engine that the settings name."""
     own, search = settings.own, settings.own.web_search
     names = (*(p.key_env for p in own.providers.values()), search and search.key_name)
     return tuple(name for name in names if name)
 
 
 def open_workspace(options: Options) -> Workspace:
-    """Read settings and trust. Of a directory that is not trusted nothing is obeyed."""
+    """Read settings and trust. Nothing in an untrusted directory is obeyed."""
     cwd = options.cwd.resolve()
     if not cwd.is_dir():
         raise UsageError(f"{options.cwd} is not a directory")
@@ -124,9 +124,9 @@ def _untrusted_notes(
 def _trusted(
     options: Options, own: Settings, home: Home, project: Path, cwd: Path, mine: tuple[str, ...]
 ) -> "tuple[bool, tuple[TrustChange, ...], tuple[str, ...]]":
-    """Is it trusted, what has changed since, and which files there are the person's own, if it is not trusted.
+    """Whether it is trusted, what has changed since, and which files are the person's own if it is not trusted.
 
-    A remembered yes is for what the person saw: anything new or different waits until it is asked about.
+    A remembered yes covers what the person saw: anything new or different waits until they are asked.
     """
     listed = own.trusted_directories
     if options.trust or (listed and trust.is_granted(project, listed=listed)):
@@ -146,8 +146,8 @@ def _trusted(
 
 
 def tell_git(workspace: Workspace) -> None:
-    """Whether our own git may run the filters that the repository here names. Trust in a directory inside of a
-    repository says nothing about the repository, whose configuration lies above."""
+    """Decide whether our own git may run the filters that this repository names. Trust in a directory inside a
+    repository does not cover the repository, whose configuration is above."""
     top = top_of(str(workspace.project))
     if not top:
         return
@@ -160,7 +160,7 @@ def tell_git(workspace: Workspace) -> None:
 
 
 def git_programs(project: Path) -> tuple[str, ...]:
-    """What its git configuration would run: `name = value` for each such setting, its name alone if it has none."""
+    """What the git configuration would run: `name = value` for each such setting, or its name alone without a value."""
     from teamwright.host.git.config import local_settings, programs  # noqa: PLC0415  # only where a yes is remembered
     from teamwright.host.git.config_file import UnreadableError  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ def git_programs(project: Path) -> tuple[str, ...]:
         for name, value in local_settings(str(project)):
             values.setdefault(name, []).append(value or "")
     except UnreadableError:
-        values.clear()  # the names say so
+        values.clear()  # the names are enough
     lines = [(name, values.get(name, ())) for name in names]
     return tuple(line for name, found in lines for line in ([f"{name} = {value}" for value in found] or [name]))
 
@@ -219,18 +219,18 @@ def look_around(workspace: Workspace) -> "tuple[trust.TrustContents, dict[str, T
 
 
 def names_engine(options: Options, workspace: Workspace) -> bool:
-    """Is the session in an engine? A project never says so."""
+    """Whether the session is in an engine. A project has no say in that."""
     return bool(options.engine or options.env.get("TEAMWRIGHT_ENGINE") or workspace.own.engine.url)
 
 
 def has_sandbox(options: Options, workspace: Workspace) -> bool:
-    """Is it turned on? Whether anything here can hold it is another matter."""
+    """Whether it is turned on. Whether anything here can hold it is another question."""
     return workspace.settings.sandbox.values.enabled if options.sandbox is None else options.sandbox
 
 
 def read_rules(options: Options, workspace: Workspace) -> tuple[Rulebook, list[str]]:
-    """Rules of the settings and of the command line; and what is wrong with some of them. Raises UsageError where one
-    that was typed for this run, and that forbids or asks, cannot be read: without it more would be allowed."""
+    """Rules of the settings and the command line, and faults in them. Raises UsageError if a rule typed for this run
+    that forbids or asks cannot be read: without it more would be allowed."""
     base, home = str(workspace.project), str(workspace.user.resolve())
     problems: list[str] = []
 

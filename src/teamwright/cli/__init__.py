@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
                 _complain(_refused(error) or str(error))
-            os._exit(1)  # or what is still to be written would fail again
+            os._exit(1)  # a normal exit would write the rest again, and fail again
         sys.exit(0)
     if sys.platform == "win32":
         sys.exit("teamwright: native Windows is not supported; run it inside WSL (https://aka.ms/wsl)")
@@ -37,15 +37,16 @@ def main(argv: Sequence[str] | None = None) -> "NoReturn":
 
 
 def _open_streams() -> None:
-    """Whoever started us may have closed some (`>&-`): the next file that is opened would take their place."""
+    """Open /dev/null for standard streams that are closed (`>&-`): the next opened file would take their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 def _leave(status: int) -> "NoReturn":
-    """At once: everything is closed, and taking down what was imported would cost as much as a turn."""
+    """Exit without interpreter shutdown: everything is closed, and tearing down the imports would cost as much as a
+    turn."""
     if "teamwright.host.process.run" in sys.modules:
         from teamwright.host.process.run import stop_all
 
@@ -76,7 +77,7 @@ def _run(args: list[str]) -> int:
             raise UsageError(f"{where}: change to another one") from None
         if args and args[0] in COMMANDS:
             return run_command(args[0], args[1:])
-        if args == ["teammate"]:  # a lead starts it; there is nothing in it for a person
+        if args == ["teammate"]:  # a lead starts it, never a person
             import anyio
 
             from teamwright.surfaces.teammate import run_teammate
@@ -97,7 +98,7 @@ def _run(args: list[str]) -> int:
 
 
 def _refused(error: OSError) -> str:
-    """What the machine does not let us do, in a sentence; empty for what can only be a mistake of ours."""
+    """Describe an error that the machine caused (permissions, full disk); empty for one that must be a bug of ours."""
     import errno
 
     names = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EIO", "ELOOP", "ENAMETOOLONG", "EMFILE", "ENFILE")
@@ -118,7 +119,7 @@ def _without_keys(words: str) -> str:
 
 
 def _complain(words: str) -> None:
-    """A person reads it in whole words, a program as it is."""
+    """Print an error: wrapped at words for a person, unchanged for a program."""
     text = f"teamwright: {words}"
     if sys.stderr.isatty():
         import shutil

@@ -1,4 +1,4 @@
-"""Commands by name: what each does, its arguments where they are few, and where it is carried out."""
+"""Commands by name: what each does, its arguments if they are few, and the function that runs it."""
 
 import sys
 
@@ -87,7 +87,7 @@ def run_command(name: str, args: list[str]) -> int:
 
 
 def _look_through(engine: str | None) -> bool:
-    """With an engine the listing is that of its space: is there one?"""
+    """Make listings read the engine that an option or the environment names; False if there is none."""
     import os
 
     if not (engine or os.environ.get("TEAMWRIGHT_ENGINE")):
@@ -98,7 +98,7 @@ def _look_through(engine: str | None) -> bool:
     return True
 
 
-_OWN_PARSERS = {  # of commands that add their own arguments: where the function is that does
+_OWN_PARSERS = {  # commands that add their own arguments, as `module:function`
     "web": "web.command:run_web",
     "worktrees": "commands.worktrees:run_worktrees",
     "land": "commands.land:run_land",
@@ -161,7 +161,7 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 def _acp(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     import gc
 
-    gc.disable()  # until the application is imported: what is imported stays
+    gc.disable()  # until the application is imported: imported modules stay anyway
     from teamwright.surfaces.headless.flags import add_editor_flags
 
     parser.usage = "teamwright acp [OPTIONS]"
@@ -262,7 +262,7 @@ def _completion(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
 
 def described_parsers() -> "dict[str, Parser]":
-    """The parser of each command, complete; first that of the program itself."""
+    """The complete parser of each command; the first is the program's own, with an empty name."""
     from functools import partial
 
     from teamwright.cli.prompts import run_prompt
@@ -299,7 +299,7 @@ _COMMANDS_HERE: "dict[str, Callable[[argparse.ArgumentParser, list[str]], int]]"
 
 
 def _address_of(engine: str | None) -> str:
-    """As it may be shown; empty where there is none."""
+    """The engine's address, safe to show; empty if there is none."""
     import os
 
     if not (engine or os.environ.get("TEAMWRIGHT_ENGINE")):

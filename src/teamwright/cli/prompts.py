@@ -1,4 +1,4 @@
-"""Prompts: the options of a session in, a session without a person or the app out."""
+"""Runs a prompt: parses the session's options, then starts a headless session or the app."""
 
 from teamwright.cli.commands import COMMANDS
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 def run_prompt(args: list[str]) -> int:
     import gc
 
-    gc.disable()  # until the session is open: what is imported stays
+    gc.disable()  # until the session is open: imported modules stay anyway
     from teamwright.surfaces.headless.arguments import headless_of, options_of
     from teamwright.surfaces.headless.flags import prompt_parser
     from teamwright.surfaces.usage import check_command

@@ -1,4 +1,4 @@
-"""Questions of code to the main agent: one at a time, each answered by the turn that took it."""
+"""Questions from code to the main agent: asked one at a time, each answered by the turn that took it."""
 
 import base64
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from teamwright.runtime.bus import Watch
 if TYPE_CHECKING:
     from teamwright.runtime.session import Session
 
-LOOK = 1.0  # seconds until it is looked again whether the question before this one still runs
+LOOK = 1.0  # seconds between checks whether the previous question is still open
 CLOSED = "the session is closed: use it inside its `async with`"
-PromptInput = str | Sequence[str | Path | Image]  # a path is that of a picture
-GAP = "\n\n"  # between what is said before and after a call
+PromptInput = str | Sequence[str | Path | Image]  # a path names a picture
+GAP = "\n\n"  # between the words before and after a tool call
 
 
 class OpenAsk:
-    """A question from its beginning to the end of its turn, whoever still waits for that."""
+    """A question from posting to the end of its turn, even if nobody waits for it any more."""
 
     def __init__(self) -> None:
         self.letter: LetterId = new_letter_id()
@@ -35,19 +35,19 @@ class OpenAsk:
         self.taken = False
 
     def hear(self, event: Event) -> bool:
-        """Is this the end of its turn?"""
+        """Note an event; True if it ends the question's turn."""
         if isinstance(event, LettersTaken):
             self.taken = self.taken or self.letter in event.letters
         return self.taken and isinstance(event, TurnEnded)
 
 
 class Asking:
-    """The order of a session's questions: two in one turn would get the same answer."""
+    """Runs a session's questions one after the other: two in one turn would get the same answer."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._last: OpenAsk | None = None
-        self.data: dict[str, Any] | None = None  # the answer of the last turn, where it is data
+        self.data: dict[str, Any] | None = None  # the last turn's answer, if it is data
         session.main.listen(self._heard)
 
     def _heard(self, event: Event) -> None:
@@ -56,14 +56,14 @@ class Asking:
             self._last.over.set()
 
     async def begin(self) -> OpenAsk:
-        """When the question before has its answer."""
+        """Open a question, once the previous one has its answer."""
         main = self._session.main
         if current_agent.get(None) == main.id:
             raise UsageError("the main agent cannot be asked by one of its own tools: its turn would wait for itself")
         while (before := self._last) is not None and not before.over.is_set():
             with anyio.move_on_after(LOOK):
                 await before.over.wait()
-            still = before is self._last and not before.over.is_set()  # of several that waited one has gone on
+            still = before is self._last and not before.over.is_set()  # False if another of several waiters went first
             if main.closing or main.halted is not None or (still and before.posted and main.resting):
                 break  # it was withdrawn, or its end could not be recorded
         if main.closing:
@@ -75,7 +75,7 @@ class Asking:
 class TextStream:
     """The words of an answer as they come: an async iterator over pieces of text.
 
-    `end` is what `ask` would have returned, once the last piece was given. Whoever stops reading early stops nothing:
+    `end` is what `ask` would have returned; it is set after the last piece. A reader that stops early stops nothing:
     the turn goes on, and the next question waits for it.
     """
 
@@ -85,7 +85,7 @@ class TextStream:
         self._session, self._prompt, self._deltas = session, prompt, deltas
         self._watch: Watch | None = None
         self._asked = OpenAsk()
-        self._said, self._waiting = "", list[str]()  # of this reply so far; pieces that are to be given
+        self._said, self._waiting = "", list[str]()  # words of this reply so far; pieces not yet given out
         self._gap = False
 
     def __aiter__(self) -> Self:
@@ -109,7 +109,8 @@ class TextStream:
             await session.say(Say(content), id=asked.letter)
         except BaseException as error:
             watch.close()
-            if isinstance(error, Exception):  # if it was cancelled, it may be stored: then the end of its turn ends it
+            # a cancelled `say` may have stored the letter: then the end of its turn ends the question
+            if isinstance(error, Exception):
                 asked.over.set()
             raise
         finally:
@@ -117,7 +118,7 @@ class TextStream:
         return watch
 
     async def _read(self, watch: Watch) -> None:
-        """One event more."""
+        """Handle the next event."""
         record = await anext(watch, None)
         if record is None:
             raise UsageError("the session was closed before it answered")
@@ -139,7 +140,7 @@ class TextStream:
                 self._put(text)
             case Replied(message):
                 if message.text.startswith(self._said) and (rest := message.text[len(self._said) :]):
-                    self._put(rest)  # of a model that does not stream, or for a reader that fell behind
+                    self._put(rest)  # the model does not stream, or this reader fell behind
                 self._gap, self._said = self._gap or bool(self._said), ""
             case _:
                 pass
@@ -152,7 +153,7 @@ class TextStream:
 
 
 async def ask(session: "Session", prompt: PromptInput) -> TurnEnded:
-    """Wait for the end of the turn that answers it."""
+    """Ask, and wait for the end of the turn that answers."""
     stream = TextStream(session, prompt, deltas=False)
     async for _ in stream:
         pass
@@ -161,12 +162,12 @@ async def ask(session: "Session", prompt: PromptInput) -> TurnEnded:
 
 
 def data_in(event: Event) -> dict[str, Any] | None:
-    """The answer that fits the session's schema, if this gives it."""
+    """The structured answer, if this event holds one."""
     return event.data.get("structured_output") if isinstance(event, ToolEnded) and event.data else None
 
 
 def content_of(prompt: PromptInput, cwd: Path) -> tuple[Content, ...]:
-    """Texts and pictures, in their order. Reads files."""
+    """Turn a prompt into texts and pictures, in order. Reads files."""
     parts = [prompt] if isinstance(prompt, str) else list(prompt)
     return tuple(_content(part, cwd) for part in parts)
 
@@ -184,7 +185,7 @@ def _content(part: Any, cwd: Path) -> Content:
 
 
 def read_picture(path: Path) -> Image:
-    """Blocks. Raises UsageError for what is not a picture that models take."""
+    """Read a picture. Blocks. Raises UsageError if models do not take it."""
     try:
         with path.open("rb") as file:
             raw = file.read(MOST_DATA + 1)

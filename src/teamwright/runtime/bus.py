@@ -1,4 +1,4 @@
-"""Stream of a session's events. Publishing never waits; a watcher that is too slow misses events."""
+"""Event stream of a session. Publishing never waits; a slow watcher reads what it missed from the transcripts."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,22 +22,22 @@ from teamwright.core.data.message import Retrying
 from teamwright.core.ids import AgentId
 
 Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
-Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a line
+Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a given line
 
 MOST_WAITING, MOST_EARLY = 10_000, 100
-# No transcript has them, and they must not be lost.
+# In no transcript, so a watcher that falls behind must not drop them.
 _KEPT = (Asked, Answered, AsideAnswered, PromptPosted, PromptWithdrawn, TurnStarted, Warned)
 
 
 class Watch(Struct, eq=False):
-    """An async iterator over records. One that falls behind reads what it missed from the transcripts again."""
+    """An async iterator over records. If it falls behind, it reads what it missed from the transcripts."""
 
     _bus: "Bus"
     _place: Cursor
     _deltas: bool
     _most: int
     _behind: bool  # missed records must be read from the log first
-    lagged: int = 0  # how often that happened while watching
+    lagged: int = 0  # how often it fell behind
     _waiting: deque[Record] = field(default_factory=deque[Record])
     _bell: anyio.Event = field(default_factory=anyio.Event)
     _closed: bool = False
@@ -53,7 +53,7 @@ class Watch(Struct, eq=False):
         self._bell.set()
 
     def close(self) -> None:
-        """No more records come; what waits is still given."""
+        """Take no more records; those that wait are still given out."""
         self._closed = True
         self._bus.forget(self)
         self._bell.set()
@@ -68,7 +68,7 @@ class Watch(Struct, eq=False):
             while self._waiting:
                 record = self._waiting.popleft()
                 if record.n and record.n <= self._place.get(record.agent, 0):
-                    continue  # was read from the log already
+                    continue  # already read from the transcript
                 if record.n:
                     self._place[record.agent] = record.n
                 return record
@@ -87,13 +87,14 @@ class Watch(Struct, eq=False):
 
 class Bus(Struct, eq=False):
     reread: Reread
-    agents: Cursor = {}  # every agent, and the last line that was shown of it
+    agents: Cursor = {}  # every agent, and its last published line
     _watches: list[Watch] = []
-    early: list[Record] = []  # warnings that nobody watched: the next watch brings them
-    taps: list[Callable[[Record], None]] = []  # hear everything of this process at once, and never raise
+    early: list[Record] = []  # warnings that nobody watched: the next watch gets them
+    # called at once for everything that happens in this process; they never raise
+    taps: list[Callable[[Record], None]] = []
 
     def publish(self, record: Record, *, elsewhere: bool = False) -> None:
-        """`elsewhere`: another process does it, and we only show it."""
+        """`elsewhere`: another process does it, and we only show it, so no tap hears it."""
         if record.n:
             self.agents[record.agent] = record.n
         if not self._watches and isinstance(record.event, Warned):
@@ -104,7 +105,7 @@ class Bus(Struct, eq=False):
             tap(record)
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
-        """From now on, or from a place in the transcripts. Close it when done."""
+        """Watch from now on, or from a place in the transcripts. Close it when done."""
         watch = Watch(self, dict(since or self.agents), deltas, most, bool(since))
         self._watches.append(watch)
         early, self.early = self.early, []

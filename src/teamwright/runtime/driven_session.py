@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class UsageReport(Struct, frozen=True):
-    """What the session has used; `usd` is the known part of it, and a model of unknown price has None."""
+    """What the session has used. `usd` is the known part; `usd_by_model` has None for a model of unknown price."""
 
     turns: int
     api_seconds: float
@@ -36,16 +36,16 @@ class UsageReport(Struct, frozen=True):
 
 
 class DrivenSession(LocalSession):
-    """All that headless and the door do with a session, here in its own process."""
+    """All that headless mode and the door do with a session in their own process."""
 
     # --- prompts
 
     async def take(self, say: Say) -> None:
-        """Post a prompt, or do what its `/name` stands for."""
+        """Post a prompt, or run what it names as `/name`."""
         await take_prompt(self._session, say)
 
     def find_agent(self, named: str) -> AgentId:
-        """Look an agent up by id, name or address; an id that nobody here has is left to the session to refuse."""
+        """Find an agent by id, name or address. An unknown id is returned as it is, for the session to refuse."""
         name, team = split_address(named)
         if (roster := self._roster) is not None:
             for known in [team] if team else sorted(roster.names):
@@ -57,23 +57,23 @@ class DrivenSession(LocalSession):
         return living[0] if living else AgentId(named)
 
     def answer_nothing(self, why: str) -> None:
-        """Nobody answers questions any more: those that wait are denied, and later ones at once."""
+        """From now on nobody answers questions: waiting ones are denied now, later ones at once."""
         self._session.questions.leave(why)
 
     def warn(self, words: str) -> None:
         self._session.tell(self.main, Warned(words))
 
-    # --- what the program brings
+    # --- what the driving program brings
 
     def add_agents(self, agents: Mapping[str, Any]) -> None:
-        """Further definitions; before the first turn."""
+        """Add definitions; before the first turn."""
         self._brought.add_agents(agents)
 
     def only_skills(self, names: Sequence[str]) -> None:
         self._brought.only_skills(names)
 
     def use_driver(self, exchange: "Exchange") -> None:
-        """Speak by `exchange` to the MCP servers that the program holds."""
+        """Talk to the MCP servers of the driving program through `exchange`."""
         self._brought.use_driver(exchange)
 
     def add_hook(
@@ -86,14 +86,14 @@ class DrivenSession(LocalSession):
         blocks: bool = False,
         name: str = "",
     ) -> None:
-        """Raises re.error for a matcher that is no expression."""
+        """Raises re.error for an invalid matcher."""
         hooks = self._brought.points.use()
         hooks.add_callable(event, matcher, function, seconds=seconds, blocks=blocks, name=name)
 
     def watch_hooks(self, watch: "Watch") -> None:
         self._brought.points.use().watch = watch
 
-    # --- what there is
+    # --- state
 
     @property
     def tools(self) -> list[str]:
@@ -106,20 +106,20 @@ class DrivenSession(LocalSession):
 
     @property
     def offered_skills(self) -> list[str]:
-        """What the model may call by the Skill tool."""
+        """Skills that the model may call with the Skill tool."""
         return [skill.name for skill in self._brought.offered]
 
-    # --- how far it is
+    # --- progress
 
     async def open_work(self) -> "list[OpenWork]":
-        """Tasks that its teams have not completed; none where the store cannot be read."""
+        """Tasks that its teams have not completed; none if the store cannot be read."""
         with suppress(StoreError):
             teams = self._session.services.open_teams
             return [] if teams is None else await teams.open_work()
         return []
 
     async def restore_files(self, message: str, *, dry: bool) -> "Restored":
-        """Files as they were before the line with this id; the conversation stays as it is."""
+        """Restore files as they were before the line with this id; the conversation stays as it is."""
         services = self._session.services
         return await services.rewinding.restore_files(message, dry=dry)
 

@@ -1,4 +1,4 @@
-"""Session in this process, as surfaces see it."""
+"""The port of a session in this process."""
 
 import asyncio
 from collections import Counter
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from teamwright.store.tables.mail import MailEntry
 
 Value = TypeVar("Value")
-CHARACTERS = 4  # of one token, roughly
-MOST_MAIL = 1_000  # of a team that the timeline keeps
+CHARACTERS = 4  # per token, roughly
+MOST_MAIL = 1_000  # messages of one team in the timeline
 
 
 class LocalSession:
-    """The port of a session that this process runs; its opener also closes it."""
+    """Gives surfaces a session that runs in this process. Its opener also closes it."""
 
     elsewhere = False
 
@@ -71,11 +71,11 @@ class LocalSession:
 
     @property
     def _roster(self) -> "Roster | None":
-        """None: nobody is in a team yet, and what teams need is not imported for a look at them."""
+        """None until somebody is in a team: a look must not import what teams need."""
         teams = self._session.services.open_teams
         return None if teams is None else teams.roster
 
-    # --- what there is
+    # --- state
 
     @property
     def facts(self) -> SessionFacts:
@@ -109,21 +109,21 @@ class LocalSession:
         return {name: kind.color for name, kind in self._session.kinds().items() if kind.color}
 
     def agents(self) -> dict[AgentId, str]:
-        """The names of those that live here, by id."""
+        """Names of the agents that live here, by id."""
         return {agent.id: agent.name for agent in self._session.supervisor.agents}
 
     def members(self, team: str) -> list[Member]:
-        """Those that have not shut down, the lead first."""
+        """Members that have not shut down, the lead first."""
         return [] if (roster := self._roster) is None else roster.members(team)
 
     def messages(self, agent: AgentId) -> Sequence[Message] | None:
-        """The conversation of an agent as its model reads it; None if it does not live here."""
+        """An agent's conversation as its model reads it; None if the agent does not live here."""
         found = self._session.supervisor.agent(agent)
         return None if found is None else found.history.messages
 
     @property
     def commands(self) -> list[Named]:
-        """Skills and prompts of servers, which are said as `/name`."""
+        """Skills and servers' prompts that can be called as `/name`."""
         found = [Named(skill.name, skill.description, skill.argument_hint) for skill in self._brought.commands]
         for name, prompt in self._brought.prompts:
             found.append(Named(name, prompt.description, " ".join(f"[{one.name}]" for one in prompt.arguments)))
@@ -151,7 +151,7 @@ class LocalSession:
         return self._session.main.prompt
 
     async def measure_context(self) -> ContextUse:
-        """Parts are estimated by their length; the whole is what the provider last counted, where it did."""
+        """Parts are estimated by their length; the total is the provider's last count, if there is one."""
         main, prompt = self._session.main, self._prompt
         system = sum(map(len, prompt.system)) // CHARACTERS
         tools = {tool.name: len(json.encode(tool)) // CHARACTERS for tool in prompt.tools}
@@ -164,7 +164,7 @@ class LocalSession:
         return await settled(self._session)
 
     async def crew(self) -> Crew:
-        """Tasks and mail, as they are now."""
+        """Teams, tasks, mail and the landing queue, as they are now."""
         return await unhurt(self._crew())
 
     async def _crew(self) -> Crew:
@@ -189,7 +189,7 @@ class LocalSession:
         services = self._session.services
         return services.rewinding
 
-    # --- what was, is and comes
+    # --- past, present and future
 
     async def begin(self, newest: int = END) -> tuple["Past", Live]:
         cursor, now, live = await self.join()
@@ -206,26 +206,26 @@ class LocalSession:
 
     @property
     def engine(self) -> Mapping[str, str] | None:
-        """Address and space of the engine that it is in."""
+        """Address and space of the session's engine."""
         return self._session.engine
 
     @property
     def sandbox(self) -> Mapping[str, str | bool]:
-        """Whether commands run in one, and what holds it."""
+        """Whether commands run in a sandbox, and its tier."""
         return self._session.services.sandbox_status
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
         return self._bus.watch(since, deltas=deltas)
 
     def recent(self, lines: int) -> Cursor:
-        """A place to watch from: the last lines of every agent come again."""
+        """A place to watch from that repeats the last `lines` lines of every agent."""
         return self._session.recent(lines)
 
     async def join(self) -> tuple[Cursor, list[Record], Live]:
-        """How far the transcripts are, what is so now and stands in none of them, and what comes."""
+        """How far the transcripts are, the state that none of them holds, and events from now on."""
         queued, bus = await self._session.queued(), self._session.services.bus
-        unseen = [record.event for record in bus.early]  # these come by the watch
-        live = self._session.watch()  # from here on nothing is awaited: all three are of one moment
+        unseen = [record.event for record in bus.early]  # the watch delivers these
+        live = self._session.watch()  # nothing is awaited from here on, so that all three describe the same moment
         posted = [Record(self.main, 0, now_ms(), event) for event in queued]
         return self._session.recent(0), [*self._now(unseen), *posted], live
 
@@ -251,18 +251,18 @@ class LocalSession:
 
             self._pages = PageReader(self.home, self.id)
         found = self._pages.read(agent, before, newest)
-        if found is None:  # a teammate's may lie with another session
+        if found is None:  # a teammate's transcript may belong to another session
             with suppress(StoreError):
                 return list(self._session.past(agent))
         return found or []
 
-    # --- what is asked for
+    # --- requests
 
     async def submit(self, op: Op) -> None:
         await unhurt(self._session.submit(op))
 
     async def say(self, op: Say) -> LetterId:
-        """With the files and resources that are named by `@`, as far as the main agent may read them."""
+        """Post a prompt, with the files and resources that it names with `@` and the main agent may read."""
         found = await self._brought.mentions(op.typed) if op.agent is None and not op.quiet else ()
         return await unhurt(self._session.say(replace(op, content=(*op.content, *found)) if found else op))
 
@@ -283,8 +283,11 @@ class LocalSession:
 
 
 async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
-    """Textual cancels its workers by asyncio's own means, which anyio's shields do not hold off. A trip to the store
-    that is broken off there would leave others, who wait for the same trip, without their answer."""
+    """Run `call` to its end, even if this task is cancelled.
+
+    Textual cancels its workers by asyncio's own means, which anyio's shields do not hold off. Breaking off a trip to
+    the store would leave others, who wait for the same trip, without an answer.
+    """
     task = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(task)
@@ -294,13 +297,13 @@ async def unhurt(call: Coroutine[Any, Any, Value]) -> Value:
 
 
 def _forget(ended: asyncio.Future[Any]) -> None:
-    """Nobody asks any more what came of it."""
+    """Retrieve the error: asyncio complains about one that nobody has seen."""
     if not ended.cancelled():
         ended.exception()
 
 
 def _joined(member: Member) -> list[Record]:
-    """As the events would have told it."""
+    """The events that would have reported this member."""
     records = [Record(member.agent, 0, member.joined_at, TeamChanged(member.team, "spawn", member.address))]
     if member.state in ("idle", "shutdown"):
         kind: TeamKind = "idle" if member.state == "idle" else "shutdown"
@@ -309,7 +312,7 @@ def _joined(member: Member) -> list[Record]:
 
 
 def budget_left(session: Session) -> str:
-    """In words; empty where nothing limits the session."""
+    """What is left of the session's limits, in words; empty if it has none."""
     limits, meter = session.meter.limits, session.meter
     parts: list[str] = []
     if limits.usd is not None:

@@ -21,7 +21,7 @@ from teamwright.runtime.session import Session
 
 
 class ManualLead:
-    """Of a session that was opened as `driven`: nobody else takes its main agent's letters."""
+    """Acts as the main agent of a session opened as `driven`: nobody else takes that agent's letters."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.main = session, session.main
@@ -37,7 +37,7 @@ class ManualLead:
         return roster.team_of(self.main.id)
 
     async def act(self, name: str, args: Mapping[str, Any]) -> Outcome:
-        """As if the main agent's model had called this tool: judged by the same rules, one call at a time."""
+        """Call a tool as if the main agent's model had: under the same rules, one call at a time."""
         tool = self.main.tools.get(name)
         if tool is None:
             raise ToolError(f"{name} is not available in this session.")
@@ -54,9 +54,9 @@ class ManualLead:
             return await tool.call(args if decision.args is None else decision.args, ctx)
 
     async def read(self, wait: float = 0.0) -> Sequence[Letter]:
-        """What has come for the main agent, waited for if there is nothing yet.
+        """Letters for the main agent; waits up to `wait` seconds if there are none.
 
-        A letter counts as delivered once the transcript has it, as everywhere; so no two readers get the same one.
+        A letter counts as delivered once the transcript has it, so no two readers get the same one.
         """
         inbox = self.main.inbox
         async with self._reading:
@@ -65,7 +65,7 @@ class ManualLead:
                 with anyio.move_on_after(wait):
                     while not letters:
                         await inbox.wait()
-                        with anyio.CancelScope(shield=True):  # taken and not recorded: nobody would get it
+                        with anyio.CancelScope(shield=True):  # a letter taken but not recorded would reach nobody
                             letters = await inbox.take(at_rest=True)
             if letters:
                 with anyio.CancelScope(shield=True):
@@ -82,7 +82,7 @@ class ManualLead:
         return len(await self.main.inbox.unread())
 
     async def idle(self, limit: float) -> bool:
-        """Until no teammate has anything left to do; False if that took too long."""
+        """Wait until no teammate has anything left to do; False if that took too long."""
         with anyio.move_on_after(limit):
             while not await self._rest():
                 await anyio.lowlevel.checkpoint()
@@ -90,7 +90,7 @@ class ManualLead:
         return False
 
     async def _rest(self) -> bool:
-        """Mail for the lead does not count: its driver reads that at any time."""
+        """Whether all teams led here rest. Mail for the lead does not count: its driver may read that at any time."""
         work = self.session.teamwork
         for name in work.roster.led_here():
             if not await work.rests(name):

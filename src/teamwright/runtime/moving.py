@@ -1,6 +1,6 @@
-"""Moves an agent's desk into a worktree, and says what it is told there.
+"""Moves an agent's desk into a worktree, and words what the agent is told there.
 
-Apart from `worktrees`, which makes them with git: most agents have none and need not wait for that import.
+Separate from `worktrees`, which makes them with git: most agents have none and need not wait for that import.
 """
 
 from pathlib import Path
@@ -21,13 +21,13 @@ merged."""
 
 
 def worktree_words(tree: "Worktree", stood: Path) -> str:
-    """What an agent in a worktree is told. `stood` is the directory of whoever started it, whose paths it hears of."""
+    """What an agent in a worktree is told. `stood` is the directory of its starter, whose paths it is given."""
     branch = f", on the branch {tree.branch} from {tree.base[:7]}" if tree.branch else ""
     return _MOVED.format(here=tree.path, branch=branch, there=_tree_around(stood, tree))
 
 
 def _tree_around(stood: Path, tree: "Worktree") -> Path:
-    """The main tree, or the worktree of it, in which somebody stands."""
+    """The main tree, or the worktree of it, that contains `stood`."""
     if tree.kind != "git" or not stood.is_relative_to(tree.repo):
         return stood
     inner = stood.relative_to(tree.repo).parts
@@ -35,17 +35,17 @@ def _tree_around(stood: Path, tree: "Worktree") -> Path:
 
 
 def move_to(desk: Desk, tree: "Worktree") -> None:
-    """The worktree takes the place of the project."""
+    """Replace the project by the worktree."""
     desk.cwd = tree.path
     desk.roots = (tree.path, *desk.roots[1:])
-    if tree.kind == "hook":  # it may lie anywhere
+    if tree.kind == "hook":  # its directory may be anywhere
         desk.near = desk.near and is_near(tree.path)
 
 
 def move_in(desk: Desk, tree: "Worktree") -> None:
-    """An agent that begins there, where its parent stood: its own tree takes that one's place, and it has read nothing.
+    """Move an agent into its worktree, to the place that it had in the repository. It has read no files there.
 
-    One that continues there stays where it was.
+    An agent that continues in its worktree stays where it was.
     """
     stood = desk.cwd
     move_to(desk, tree)

@@ -115,7 +115,7 @@ def _resolved(directories: Sequence[str]) -> list[Path]:
     return [Path(directory).resolve() for directory in directories]
 
 
-# --- what runs
+# --- running work
 
 
 async def _change_work(session: "Session", op: Running) -> None:
@@ -145,7 +145,7 @@ async def _interrupt(session: "Session", id: AgentId | None) -> None:
 
 
 async def _send_to_background(session: "Session", id: JobId | None) -> None:
-    """One foreground agent, or all of them."""
+    """Move one foreground agent to the background, or all of them."""
     jobs = session.supervisor.jobs
     chosen = [j for j in jobs.running() if not j.background and (id is None or j.id == id)]
     if not chosen:

@@ -1,4 +1,4 @@
-"""The port that surfaces see of an open session: one in this process, or one behind a door."""
+"""The port through which surfaces see an open session, in this process or behind a door."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ END = 1 << 60  # after the last line of any transcript
 
 
 class SessionView(Struct, frozen=True):
-    """The session as it stands now, for a surface that has just come."""
+    """The session's state now, for a surface that has just connected."""
 
     id: SessionId
     cwd: str
@@ -38,47 +38,47 @@ class SessionView(Struct, frozen=True):
 
 
 class SessionFacts(Struct, frozen=True):
-    """What the screen says of a session all the time, as it is now."""
+    """What the screen always shows of a session."""
 
     model: str
     mode: Mode
     cwd: str  # working directory of the main agent
-    usd: float = 0.0  # of the whole session, also before it was resumed
-    left: str = ""  # of the budget, in words
-    window: int = 0  # tokens that the conversation has
-    begun: bool = False  # something was said
+    usd: float = 0.0  # of the whole session, including the time before a resume
+    left: str = ""  # what is left of the budget, in words
+    window: int = 0  # tokens in the conversation
+    begun: bool = False  # whether anything was said
     colors: dict[AgentId, str] = {}  # of teammates
-    room: int = 0  # tokens that fit into the model's window; 0: not known
-    jobs: dict[JobKind, int] = {}  # that run in the background
-    sandbox: str = ""  # what holds commands; `none`: it is on, and nothing does; empty: it is off
-    unpriced: bool = False  # some of what was used has no known price: `usd` is the rest
+    room: int = 0  # tokens that fit into the model's window; 0: unknown
+    jobs: dict[JobKind, int] = {}  # number of running background jobs, by kind
+    sandbox: str = ""  # tier that holds commands; `none`: on, but nothing holds them; empty: off
+    unpriced: bool = False  # some usage has no known price, and `usd` leaves it out
 
 
 class ContextUse(Struct, frozen=True):
     """What fills the main agent's window, in tokens."""
 
     model: str
-    window: int  # 0: not known
+    window: int  # 0: unknown
     system: int
     tools: Mapping[str, int]
     messages: int
 
 
 class SessionStatus(Struct, frozen=True):
-    """What the screen shows only if somebody asks."""
+    """What the screen shows only on request."""
 
     context: ContextUse
     servers: tuple[ServerState, ...] = ()
     effort: Effort | int | None = None
-    key: str = ""  # where the provider's key comes from; empty: none is used
+    key: str = ""  # where the provider's key comes from; empty: no key is used
 
 
 class Named(Struct, frozen=True):
-    """A skill, or a prompt of a server."""
+    """A skill, or a server's prompt."""
 
     name: str
     description: str
-    hint: str = ""  # what may be said after it
+    hint: str = ""  # the arguments it takes
 
 
 class StandingRule(Struct, frozen=True):
@@ -87,50 +87,50 @@ class StandingRule(Struct, frozen=True):
     behaviour: Behaviour
     rule: str
     source: str
-    agent: str = ""  # the name of the one that it is for, if it is for one alone
+    agent: str = ""  # name of the only agent that it applies to; empty: all
 
 
 class Crew(Struct, frozen=True):
-    """What no event tells: read from the store when somebody looks at it."""
+    """State that no event tells, read from the store on request."""
 
     teams: tuple[str, ...] = ()
     tasks: tuple[Task, ...] = ()
     mail: tuple[MailEntry, ...] = ()
-    landing: tuple[LandEntry, ...] = ()  # of the repository, whoever queued it
+    landing: tuple[LandEntry, ...] = ()  # queue of the repository, from all sessions
 
 
 class RewindPoint(Struct, frozen=True):
     """A place in the main conversation to go back to, with what was changed from there to the next one."""
 
-    line: int  # of the transcript: back to before it
+    line: int  # of the transcript; a rewind goes back to before it
     at: int
     kind: Literal["prompt", "rewind"]
     text: str = ""  # of the prompt
     files: int = 0
     plus: int = 0
     minus: int = 0
-    gaps: tuple[str, ...] = ()  # why some of what was changed is not known
+    gaps: tuple[str, ...] = ()  # why some changes are not known
 
 
 class RewindPreview(Struct, frozen=True):
-    """What a rewind of files would do: those that come back, that go, and that somebody else has changed since."""
+    """What a rewind would do to files."""
 
     restores: tuple[str, ...] = ()
     removes: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()  # among both
+    others: tuple[str, ...] = ()  # of both kinds: changed by somebody else since
     left: tuple[str, ...] = ()  # stay as they are; one line each, with the reason
-    notes: tuple[str, ...] = ()  # what is not covered, who still works
+    notes: tuple[str, ...] = ()  # what is not covered, and who still works
 
 
 class Live(Protocol):
-    """What happens from now on; it ends with the session."""
+    """Events from now on; they end with the session."""
 
     def __aiter__(self) -> AsyncIterator[Record]: ...
     def close(self) -> None: ...
 
 
 class SessionPort(Protocol):
-    """Ops in, events out, and what no event tells."""
+    """Ops in, events out, and the state that no event tells."""
 
     @property
     def id(self) -> SessionId: ...
@@ -140,12 +140,12 @@ class SessionPort(Protocol):
     def cwd(self) -> Path: ...
     @property
     def notes(self) -> Sequence[str]:
-        """What the person should know about how it was opened."""
+        """What the person should know about how the session was opened."""
         ...
 
     @property
     def elsewhere(self) -> bool:
-        """In another process: it continues when we leave."""
+        """Whether it runs in another process, and continues when we leave."""
         ...
 
     @property
@@ -153,45 +153,46 @@ class SessionPort(Protocol):
     @property
     def facts(self) -> SessionFacts: ...
     def color(self, agent: AgentId, kind: str) -> str:
-        """Of a teammate, or of its kind of agent."""
+        """Color of a teammate, or else of its agent type."""
         ...
 
     async def begin(self, newest: int = END) -> tuple["Past", Live]:
-        """What was, and what comes. Once. So many lines of each transcript at least come as records."""
+        """The past, and events from now on; call it once. At least `newest` lines of each transcript come as
+        records."""
         ...
 
     async def past(self, agent: AgentId, before: int = END, newest: int = END) -> list[Record]:
-        """One agent's transcript: about so many lines before one, or more."""
+        """About `newest` lines of an agent's transcript before the line `before`, or more."""
         ...
 
     async def submit(self, op: Op) -> None:
-        """Returns when it is stored or done; raises UsageError for what cannot be done."""
+        """Returns once it is stored or done; raises UsageError for what cannot be done."""
         ...
 
     async def say(self, op: Say) -> LetterId: ...
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None) -> bool:
-        """False if it was read already."""
+        """False if it was already read."""
         ...
 
     async def stop(self, agent: AgentId | None) -> None:
-        """A teammate by force, an agent's job, the main agent's turn; None: all of them."""
+        """Stop a teammate by force, an agent's job, or the main agent's turn; None: all of them."""
         ...
 
     async def expand(self, text: str) -> "Expanded | None":
-        """`/name words` instead of a prompt; None: it is meant for the model as it is."""
+        """What `/name words` stands for; None: the model gets the text as it is."""
         ...
 
     async def skills(self) -> list[Named]:
-        """What can be said as `/name` besides the app's own commands."""
+        """What can be called as `/name` besides the app's own commands."""
         ...
 
     async def rules(self) -> list[StandingRule]:
-        """Those that restrict first."""
+        """Restricting rules come first."""
         ...
 
     async def settled(self) -> Mapping[AgentId, int]:
-        """When the main agent rests and nobody works for it: the last line of every transcript then.
+        """Wait until the main agent rests and nobody works for it; returns the last line of every transcript.
 
         Commands in the background do not count.
         """
@@ -201,9 +202,9 @@ class SessionPort(Protocol):
     async def status(self) -> SessionStatus: ...
 
     async def points(self) -> list[RewindPoint]:
-        """Where the main conversation can go back to by a `Rewind`, the oldest first."""
+        """Places in the main conversation that a `Rewind` can go back to, oldest first."""
         ...
 
     async def preview(self, line: int) -> RewindPreview:
-        """What going back to before this line would do to files. Raises UsageError where it is no such point."""
+        """What going back to before this line would do to files. Raises UsageError if there is no such point."""
         ...

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from teamwright.runtime.bus import Cursor
     from teamwright.runtime.session import Session
 
-LOOK = 2.0  # seconds until it is looked again what an agent at work still owes
+LOOK = 2.0  # seconds until work that is still open is looked at again
 
 
 async def team_rests(session: "Session") -> bool:
-    """Has nobody in a team anything left to do? Waits for a change of that, or for the main agent to wake."""
+    """Whether nobody in a team has anything left to do. If somebody has, waits for news, or for the main agent to
+    wake."""
     teamwork, rest = session.services.open_teams, False
     if teamwork is None:
         return True
@@ -28,7 +29,7 @@ async def team_rests(session: "Session") -> bool:
 
 
 async def settled(session: "Session") -> "Cursor":
-    """When the main agent rests, and no agent or teammate works for it: how far every transcript is then.
+    """Wait until the main agent rests and no agent or teammate works for it; returns how far every transcript is then.
 
     Commands in the background and schedules do not count.
     """

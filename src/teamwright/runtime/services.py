@@ -1,4 +1,4 @@
-"""The services of one process: what its parts and its tools reach each other by, at the moment that they need it."""
+"""The services of one process, through which its parts and its tools reach each other."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from teamwright.runtime.worktrees import Worktrees
     from teamwright.store.tables.jobs import JobRow
 
-Put = Callable[[Question], Awaitable[Decision]]  # to somebody who answers
+Put = Callable[[Question], Awaitable[Decision]]  # asks somebody who answers
 
 
 class Services(Protocol):
-    """Each is opened when it is first asked for: the order in which they need each other is nobody's concern."""
+    """Each service is opened on first use, so the order in which they need each other does not matter."""
 
-    # --- what is always there
+    # --- always there
 
     @property
     def bus(self) -> "Bus": ...
@@ -64,52 +64,52 @@ class Services(Protocol):
     @property
     def questions(self) -> "Questions": ...
     def trace_env(self, agent: AgentId | None, call: str) -> Mapping[str, str]:
-        """By which a program that a call or a hook starts joins the trace; nothing where there is none."""
+        """Variables by which a program that a call or a hook starts joins the trace; empty if there is none."""
         ...
 
     @property
     def extensions(self) -> "Extensions": ...
 
     def tell(self, agent: AgentId, event: Event) -> None:
-        """Show an event that is not an agent's own doing."""
+        """Publish an event that is not an agent's own doing."""
         ...
 
     def mode_of(self, agent: AgentId) -> Mode:
-        """How far it may go without asking."""
+        """The permission mode in effect for an agent."""
         ...
 
     async def judge(self, agent: AgentId, call: ToolCall) -> Decision:
-        """The gate of all agents."""
+        """Judge a call: the gate of all agents."""
         ...
 
     def kinds(self) -> "Mapping[str, AgentDefinition]": ...
     def resolve_models(self, name: str) -> tuple[str, str]:
-        """What a name means in plan mode, and what otherwise."""
+        """The models that a name stands for: in plan mode, and otherwise."""
         ...
 
     @property
     def model_names(self) -> list[str]: ...
     def key_origin(self, model: str) -> str:
-        """The variable or setting that gives the key of a model's provider; empty: none is used."""
+        """The variable or setting that gives the key of a model's provider; empty: no key is used."""
         ...
 
     async def close(self) -> None: ...
 
-    # --- whom to ask
+    # --- who answers questions
 
     @property
     def approver(self) -> Put | None:
-        """A person, or code in its place, if there is one."""
+        """Asks a person, or code in their place; None if there is neither."""
         ...
 
     @property
     def person(self) -> Put | None:
-        """A person, whom an agent may ask questions of its own."""
+        """Asks a person an agent's own questions; None if there is no person."""
         ...
 
     @property
     def sandbox(self) -> "SessionFence | None":
-        """None where commands run without one."""
+        """None if commands run without a sandbox."""
         ...
 
     @property
@@ -124,17 +124,17 @@ class Services(Protocol):
     @property
     def languages(self) -> "Languages": ...
     async def search_web(self, agent: AgentId, query: "WebQuery") -> "WebFound":
-        """Raises ToolError where it fails."""
+        """Raises ToolError on failure."""
         ...
 
     @property
     def remotes(self) -> "RemoteAgents | None":
-        """Agents on workers; None where there is no engine."""
+        """Agents on workers; None without an engine."""
         ...
 
     @property
     def left_remote(self) -> "Sequence[JobRow]":
-        """Jobs of an earlier process of this session that run on workers, or did."""
+        """Jobs that an earlier process of this session started on workers, running or ended."""
         ...
 
     @property
@@ -149,24 +149,24 @@ class Services(Protocol):
     def schedules(self) -> "Schedules": ...
     @property
     def outcomes(self) -> "Outcomes":
-        """Of calls that are interrupted."""
+        """Looks up the outcomes of interrupted calls."""
         ...
 
     @property
     def left(self) -> "Outcomes | None":
-        """Of calls that were in flight in an earlier process, if there was one."""
+        """Looks up the outcomes of calls that were in flight in an earlier process; None if there was none."""
         ...
 
     @property
     def teams(self) -> "Teamwork": ...
     @property
     def session_board(self) -> "TaskBoard":
-        """Of those who are in no team."""
+        """The task board of agents without a team."""
         ...
 
     @property
     def board(self) -> "TaskBoard":
-        """Of everybody here, teams included."""
+        """The task board of everybody here, teams included."""
         ...
 
     @property
@@ -174,7 +174,7 @@ class Services(Protocol):
     @property
     def rewinding(self) -> "Rewinding": ...
 
-    # --- the same for those who have nothing to do with what nobody has opened
+    # --- the same, but None while nobody has opened them
 
     @property
     def open_teams(self) -> "Teamwork | None": ...
@@ -191,22 +191,22 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
 
     cwd: Path
     notes: tuple[str, ...] = ()  # what the person should know about how the session was opened
-    left: LeftBehind = NOTHING_LEFT  # by the process before, if it is resumed
-    spent: float = 0.0  # dollars, before it was resumed
-    unpriced: bool = False  # and more then, of a model whose price is not known
-    team: str | None = None  # to be led, whose lead is gone
-    listens: bool = False  # side questions follow the conversation
+    left: LeftBehind = NOTHING_LEFT  # by the previous process, if the session is resumed
+    spent: float = 0.0  # dollars, before the resume
+    unpriced: bool = False  # whether some earlier usage has no known price
+    team: str | None = None  # to take over, because its lead is gone
+    listens: bool = False  # whether side questions follow the conversation
     tick_seconds: float | None = None
     driven: bool = False
     code_leads: bool = False
     may_bypass: bool = False
-    trace: str = ""  # of the program that started this one, which prompts belong to
-    home: Home | None = None  # where its files are, if not in the person's own home: those of an engine's space
+    trace: str = ""  # of the program that started this one; prompts belong to it
+    home: Home | None = None  # of an engine's space; None: the person's own home
     engine: Mapping[str, str] | None = None  # its address and its space
 
 
 class SessionContext(ToolContext, kw_only=True):
-    """The context of a call that an agent of a session makes."""
+    """Context of a call by an agent of a session."""
 
     session: Services
 
@@ -224,7 +224,7 @@ class SessionTurn(TurnContext, kw_only=True):
 
 
 def services_of(ctx: ToolContext) -> Services:
-    """Those of the session in which a tool is called."""
+    """The services of the session in which a tool is called."""
     if not isinstance(ctx, SessionContext):
         raise ToolError("This tool works only in a session, and this call was made outside of one.")
     return ctx.session

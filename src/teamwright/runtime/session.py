@@ -30,21 +30,22 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.team import Hearing, LedTeam
 
 CLOSE_LIMIT = 4.0  # seconds for the running turn to end
-LEAVE_LIMIT, HURRY = 12.0, 0.8  # seconds for hooks, and then for servers, to end in good order
+# seconds for hooks, and then for servers, to end in good order: normally, and in a hurry
+LEAVE_LIMIT, HURRY = 12.0, 0.8
 
 
 class Session:
-    """Made by `open_session`; lives inside its `async with`."""
+    """A session made by `open_session`; it lives inside its `async with`."""
 
     def __init__(self, services: Services, main: Agent, plan: SessionPlan) -> None:
         self.services, self.main, self._plan = services, main, plan
         self.id, self.cwd, self.notes, self.meter = SessionId(main.id), plan.cwd, plan.notes, main.meter
         self.supervisor, self.brought = services.supervisor, services.extensions
         self.trouble, self.may_bypass = self.supervisor.trouble, plan.may_bypass
-        self.spent, self.unpriced = plan.spent, plan.unpriced  # before it was resumed
+        self.spent, self.unpriced = plan.spent, plan.unpriced  # before the resume
         self.first_models = main.plan_models or (main.model, main.model)
         self.home, self.engine = plan.home, plan.engine
-        self.left_at_work = ""  # agents on workers that go on without it, once it has ended
+        self.left_at_work = ""  # words about agents on workers that go on after the session's end
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
@@ -68,14 +69,14 @@ class Session:
 
     @property
     def landing(self) -> "Landing":
-        """The queue of branches that are ready, in the repository of the session."""
+        """The queue of finished branches in the session's repository."""
         return self.services.landing
 
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self.services.kinds()
 
     async def window(self) -> int | None:
-        """Tokens that fit into the main agent's model."""
+        """The context window of the main agent's model, in tokens."""
         agents = self.services.agents
         return await agents.windows.of(self.main.model)
 
@@ -99,7 +100,7 @@ class Session:
         return self
 
     async def _live(self) -> None:
-        """What people brought must be there before the first turn."""
+        """Live as the main agent, once everything that people brought is there."""
         with self._arriving:
             await self.brought.arrive()
         if not self._plan.driven:
@@ -161,14 +162,14 @@ class Session:
                     await self.services.close()
 
     def _halt(self, error: StoreError) -> None:
-        """Every running agent stops as if killed; callers that wait for the main agent are told why."""
+        """Stop every running agent as if killed, and tell callers that wait for the main agent why."""
         for agent in self.supervisor.agents:
             agent.parked = True
         if self.main.halted is None:
             self.tell(self.main.id, TurnEnded("failed", error=str(error)))
 
     def hurry(self) -> None:
-        """Close without the notes that a session otherwise leaves for later ones."""
+        """Close without writing the notes that a session otherwise leaves for later ones."""
         self._hurried = True
         if (asides := self.services.open_side_questions) is not None:
             asides.hurried = True
@@ -176,11 +177,11 @@ class Session:
     # --- ops in
 
     async def submit(self, op: Op) -> None:
-        """Returns when it is stored or done; raises UsageError for what cannot be done."""
+        """Returns once it is stored or done; raises UsageError for what cannot be done."""
         await carry_out(self, op)
 
     async def say(self, op: Say, *, id: LetterId | None = None) -> LetterId:
-        """A prompt for the main agent or another one; durable when this returns."""
+        """Post a prompt for the main agent or another one; durable when this returns."""
         if self.main.closing:
             raise UsageError(CLOSED)
         if (asides := self.services.open_side_questions) is not None:
@@ -201,7 +202,8 @@ class Session:
         return letter.id
 
     async def _say_to(self, letter: Letter) -> None:
-        """A teammate, also one in another process; or an agent that was started here, which goes on if it had ended."""
+        """Post to a teammate, in this process or another, or to an agent started here, which is resumed if it had
+        ended."""
         teams = self.services.open_teams
         member = teams.member_of(letter.to) if teams is not None else None
         try:
@@ -216,7 +218,7 @@ class Session:
             raise UsageError(f"{error} What you wrote is kept for it.") from None
 
     async def withdraw(self, letter: LetterId, agent: AgentId | None = None) -> bool:
-        """Take a prompt back that nobody has read yet. False: it was read, or the agent does not live here."""
+        """Take back a prompt that nobody has read yet. False: it was read, or the agent does not live here."""
         reader = self.main if agent is None else self.supervisor.agent(agent)
         if reader is None or not await reader.inbox.withdraw(letter):
             return False
@@ -229,7 +231,7 @@ class Session:
         return [PromptPosted(x.id, typed_words(x.body.content)) for x in unread if isinstance(x.body, Prompt)]
 
     async def aside(self, question: str) -> str:
-        """Ask about the conversation without entering it, also while a turn runs. It costs a request, but no turn."""
+        """Ask about the conversation without entering it, even while a turn runs. It costs a request, but no turn."""
         return await self.services.side_questions.ask(question)
 
     # --- events out
@@ -238,7 +240,7 @@ class Session:
         return self.services.bus.watch(since, deltas=deltas)
 
     def recent(self, lines: int) -> Cursor:
-        """A place to watch from: the last lines of every agent come again."""
+        """A place to watch from that repeats the last `lines` lines of every agent."""
         bus = self.services.bus
         return {agent: max(0, n - lines) for agent, n in bus.agents.items()}
 
@@ -247,7 +249,7 @@ class Session:
         return self.services.bus.reread(agent, 0)
 
     def tell(self, agent: AgentId, event: Event) -> None:
-        """An event that is not an agent's own doing."""
+        """Publish an event that is not an agent's own doing."""
         self.services.tell(agent, event)
 
     def snapshot(self) -> SessionView:
@@ -256,10 +258,11 @@ class Session:
         return SessionView(self.id, str(self.cwd), main.model, mode, main.running, waiting, meter.usage, meter.usd)
 
     async def idle(self, *, jobs: bool = True) -> None:
-        """Return when no turn runs and nothing waits; with `jobs`, also when none of them runs.
+        """Return when no turn runs and nothing waits; with `jobs`, also when no job runs.
 
-        Commands are waited for only as long as those of any agent, then stopped. A session that stays for its
-        schedules is idle once there are none. Raises StoreError once the disk fails somebody: that one never rests.
+        Commands that still run are waited for only as long as those of any agent, then stopped. A session that stays
+        open for its schedules is idle once there are none. Raises StoreError once the disk fails an agent, which then
+        never rests.
         """
         await self.trouble.unless(partial(self._idle, jobs=jobs))
 
@@ -278,21 +281,21 @@ class Session:
                 await self.main.woken()
 
     async def ask_about_open_work(self) -> bool:
-        """The lead hears once of tasks that nobody has completed; False if there are none."""
+        """Tell the lead once about tasks that nobody has completed; False if there are none."""
         teams = self.services.open_teams
         return teams is not None and await teams.ask_about_open_work()
 
     async def team(self, name: str, description: str = "", *, lead: "Hearing" = "code") -> "LedTeam":
-        """A new team, unless this session leads one of that name already. Who leads it reads what it is told."""
+        """A new team, or the one of that name that this session leads. `lead`: who reads what the lead is told."""
         from teamwright.runtime.teams.team import lead_team  # noqa: PLC0415
 
         watch = partial(self.watch, deltas=False)
         return await lead_team(self.teamwork, self.main, name, description, lead=lead, watch=watch)
 
     async def ask(self, prompt: PromptInput) -> TurnEnded:
-        """Say something and wait for the end of the turn that answers it. Questions at once wait for each other."""
+        """Say something and wait for the end of the turn that answers it. Concurrent questions wait for each other."""
         return await ask(self, prompt)
 
     def stream(self, prompt: PromptInput) -> TextStream:
-        """The same, as pieces of text while they come: `async for piece in session.stream("...")`."""
+        """Like `ask`, but gives pieces of text as they come: `async for piece in session.stream("...")`."""
         return TextStream(self, prompt)

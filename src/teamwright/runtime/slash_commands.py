@@ -1,4 +1,4 @@
-"""Built-in slash commands: each is shown as a turn, and no model reads it."""
+"""Built-in slash commands: each is shown as a turn, but no model reads it."""
 
 import os
 import re
@@ -35,9 +35,9 @@ _MOST_NAMED = 12  # commands
 
 
 def unknown_command(text: str, known: Iterable[str], listed_by: str = "") -> str:
-    """What to say of `/name words` if nothing has that name; empty if it is a prompt that begins with a path.
+    """What to answer to `/name words` if nothing has that name; empty if something has, or if it begins with a path.
 
-    `listed_by`: the command that lists the others.
+    `listed_by` names the command that lists the others.
     """
     called = _CALL.fullmatch(text.strip())
     if called is None or called[1] in (names := list(known)) or os.path.lexists(f"/{called[1]}"):
@@ -51,13 +51,13 @@ def unknown_command(text: str, known: Iterable[str], listed_by: str = "") -> str
 
 
 async def take_prompt(session: Session, say: Say) -> None:
-    """Run the command that a prompt names, or post the prompt with what it stands for and mentions."""
+    """Run the command that a prompt names, or post the prompt, expanded and with its mentions."""
     if not await _run_command(session, say.content) and (rest := await _expand(session, say)) is not None:
         await session.submit(rest)
 
 
 async def _run_command(session: Session, content: Sequence[Content]) -> bool:
-    """False if it is no command of ours, but something for the model."""
+    """False if it is not one of our commands."""
     text = _slashed(content)
     name, _, words = text[1:].partition(" ")
     command = _RUN.get(name.strip())
@@ -73,7 +73,7 @@ async def _run_command(session: Session, content: Sequence[Content]) -> bool:
 
 
 async def _expand(session: Session, say: Say) -> Say | None:
-    """The skill or server prompt that a command names; None if it is answered already."""
+    """Expand the skill or server prompt that a prompt names; None if it was already answered."""
     text = _slashed(say.content)
     if not text:
         return await _with_mentions(session, say)
@@ -81,7 +81,7 @@ async def _expand(session: Session, say: Say) -> Say | None:
     apart = any([skill.name] == name and skill.context == "fork" for skill in session.brought.commands)
     if apart:  # what its agent does is shown as part of a turn
         await _begin(session)
-    await session.brought.arrived()  # a server's prompt may be meant
+    await session.brought.arrived()  # it may be a server's prompt
     found = await session.brought.expand(text)
     error = unknown_command(text, _known(session)) if found is None else found.error
     if found is None and not error:
@@ -101,16 +101,16 @@ def _known(session: Session) -> list[str]:
 
 
 async def _with_mentions(session: Session, say: Say) -> Say:
-    """What the prompt names by `@` stands after it."""
+    """Append what the prompt names with `@`."""
     text = typed_words(say.content)
     if "@" not in text:
         return say
-    await session.brought.arrived()  # a server's resource may be meant
+    await session.brought.arrived()  # it may be a server's resource
     return replace(say, content=(*say.content, *await session.brought.mentions(text)))
 
 
 def _slashed(content: Sequence[Content]) -> str:
-    """The words of a command; empty where it is none."""
+    """The text of a slash command; empty if it is none."""
     if len(content) != 1 or not isinstance(content[0], Text) or not content[0].text.startswith("/"):
         return ""
     return content[0].text
@@ -118,5 +118,5 @@ def _slashed(content: Sequence[Content]) -> str:
 
 async def _begin(session: Session) -> None:
     await session.brought.arrived()
-    if not session.main.running:  # a turn that runs has begun already
+    if not session.main.running:  # a running turn has already begun
         session.tell(session.main.id, TurnStarted())

@@ -1,4 +1,4 @@
-"""Traits of tools for everybody but the model: effects, audience, and how a person sees the calls."""
+"""Traits of tools, for everybody but the model: effects, audience, and how a person sees the calls."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,11 +25,11 @@ Lookup = Callable[["Outcomes", AgentId, ToolCall, str], Awaitable[Told | None]]
 
 
 class PathArgument(Struct, frozen=True):
-    """The argument that names a file; of a search a directory, and the working directory if it is left out."""
+    """The argument that names a file; for a search a directory, by default the working directory."""
 
     name: str
     access: Literal["read", "search", "write"]
-    pattern: str = ""  # an argument with a pattern of names, which may lead out of that directory
+    pattern: str = ""  # argument with a pattern of names, which may lead out of that directory
 
 
 class FileChange(Struct, frozen=True):
@@ -40,7 +40,7 @@ class FileChange(Struct, frozen=True):
 
 
 def first_text(args: Args) -> str:
-    """The argument that says most, or else the first that is a text."""
+    """The argument that says most, or else the first text."""
     named = [args[name] for name in _TELLING if isinstance(args.get(name), str)]
     return next((value for value in [*named, *args.values()] if isinstance(value, str)), "")
 
@@ -54,32 +54,32 @@ def _never(_: str) -> bool:
 
 
 class ToolTraits(Struct, frozen=True, kw_only=True):
-    """One tool's; the defaults are those of a tool that somebody else brought."""
+    """Traits of one tool; the defaults are for a tool that somebody else brought."""
 
     name: str
     effects: Effects = "local"
-    outcome: Lookup | None = None  # what became of a call without a result, looked up in the store by its key
+    outcome: Lookup | None = None  # looks up by key in the store what became of a call without a result
 
     audience: Audience = "all"
-    needed_by: frozenset[Need] = frozenset()  # who has it, or may have nothing else
-    unseen_start: bool = False  # a call may have begun though the transcript does not say so
+    needed_by: frozenset[Need] = frozenset()  # roles that always have it; some have nothing else
+    unseen_start: bool = False  # a call may have begun even if the transcript does not say so
 
     path: PathArgument | None = None
     runs: bool = False  # the argument `command` is a command line
     fetches: bool = False  # the argument `url` is fetched
-    detail: Callable[[Args], str] = _no_detail  # what rules about it speak of: `Agent(kind)`
-    own: bool = False  # touches only our own store, or starts agents: it needs nobody's approval,
-    weighty: Callable[[str], bool] = _never  # unless its detail is such
+    detail: Callable[[Args], str] = _no_detail  # the part that rules about it match: `Agent(kind)`
+    own: bool = False  # touches only our own store, or starts agents: needs no approval,
+    weighty: Callable[[str], bool] = _never  # unless this is true of its detail
 
     talks: bool = False  # counts as talk, not as work
     lists: bool = False  # changes the task list
-    told: bool = False  # an event of the team tells of it
-    delegates: bool = False  # its result is the report of an agent, whose own words are seen as they come
-    asks: Literal["", "plan", "questions"] = ""  # what it puts to a person
-    subject: Callable[[Args], str] = first_text  # what a call is about, in a line for a person
-    texts: tuple[str, ...] = ()  # arguments that a person is shown as texts of their own, in this order
+    told: bool = False  # an event of the team reports it
+    delegates: bool = False  # its result is the report of an agent, whose words are already shown as they come
+    asks: Literal["", "plan", "questions"] = ""  # what it asks a person
+    subject: Callable[[Args], str] = first_text  # what a call is about, in one line for a person
+    texts: tuple[str, ...] = ()  # arguments shown to a person as separate texts, in this order
     change: FileChange | None = None
-    preview: Preview | None = None  # what a call would change now; blocks; raises ToolError for one that would fail
+    preview: Preview | None = None  # what a call would change now; blocks; raises ToolError if it would fail
     output: str = "content"  # the key under which hooks find its words
 
 
@@ -87,18 +87,18 @@ Catalog = Mapping[str, ToolTraits]
 
 
 def find_traits(catalog: Catalog, name: str) -> ToolTraits:
-    """Those of a tool by its name; of one that nobody knows, the defaults."""
+    """The traits of a tool by its name; the defaults if it is unknown."""
     return catalog.get(name) or ToolTraits(name=name)
 
 
 def told_by(tool: Tool | None) -> ToolTraits | None:
-    """What the tool itself says; None of one that says nothing."""
+    """The traits that the tool itself declares, if any."""
     found = getattr(tool, "traits", None)
     return found if isinstance(found, ToolTraits) else None
 
 
 def make_catalog(traits: Iterable[ToolTraits]) -> dict[str, ToolTraits]:
-    """All by name. Raises UsageError for a tool that stores and cannot say after a crash what it stored."""
+    """Traits by name. Raises UsageError for a tool that stores but cannot tell after a crash what it stored."""
     found = {one.name: one for one in traits}
     for one in found.values():
         if one.effects == "stored" and one.outcome is None:
@@ -107,7 +107,7 @@ def make_catalog(traits: Iterable[ToolTraits]) -> dict[str, ToolTraits]:
 
 
 def register(catalog: Catalog, tools: Iterable[Tool]) -> dict[str, ToolTraits]:
-    """The catalog with the traits of these tools, as far as they bring any. Raises UsageError as `make_catalog`."""
+    """The catalog, plus the traits that these tools declare. Raises UsageError as `make_catalog` does."""
     brought = list(tools)
     found = {**catalog, **make_catalog(one for tool in brought if (one := told_by(tool)))}
     for tool in brought:

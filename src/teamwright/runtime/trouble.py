@@ -18,21 +18,21 @@ Value = TypeVar("Value")
 
 
 class Trouble(Struct, eq=False):
-    """The first fault counts, until somebody tries again."""
+    """The first disk error, until somebody tries again."""
 
     _log: Callable[[str], None]
     error: StoreError | None = None
     _met: anyio.Event = field(default_factory=anyio.Event)
 
     def report(self, error: StoreError, what: str = "") -> None:
-        """Any is logged; the disk's are trouble."""
+        """Log an error; one of the disk also counts as trouble."""
         self._log(f"{what}: {error}" if what else str(error))
         if self.error is None and isinstance(error, DiskError):
             self.error = error
             self._met.set()
 
     def clear(self) -> None:
-        """A person tries again: the disk may be well by now."""
+        """Forget the error when a person tries again: the disk may work by now."""
         if self.error is not None:
             self.error, self._met = None, anyio.Event()
 
@@ -41,7 +41,7 @@ class Trouble(Struct, eq=False):
 
     @contextmanager
     def kept(self, what: str) -> Generator[None, None, None]:
-        """A boundary: a fault inside is reported, and goes no further."""
+        """A boundary: a store error inside is reported, and goes no further."""
         try:
             yield
         except Exception as error:
@@ -51,7 +51,7 @@ class Trouble(Struct, eq=False):
             self.report(inner, what)
 
     async def unless(self, wait: Callable[[], Awaitable[Value]]) -> Value:
-        """What `wait` gives; raises as soon as there is trouble, which what it waits for may never get over."""
+        """The result of `wait`. Raises as soon as there is trouble, after which `wait` might never return."""
         found: list[Value] = []
 
         async def get() -> None:
@@ -70,7 +70,7 @@ class Trouble(Struct, eq=False):
 
 
 def innermost(error: Exception) -> Exception:
-    """Of what calls at the same time have raised: the disk's fault if there is one, else the first error."""
+    """The error inside a group: the disk's if there is one, else the first."""
     while isinstance(error, ExceptionGroup):
         inner = cast("ExceptionGroup[Exception]", error).exceptions
         error = next((one for each in inner if isinstance(one := innermost(each), DiskError)), inner[0])
@@ -78,6 +78,6 @@ def innermost(error: Exception) -> Exception:
 
 
 def failed_turn(error: TeamwrightError) -> TurnEnded:
-    """How a turn ends by an error of ours; one of the model's says which kind, and with which status."""
+    """The end of a turn that failed with an error of ours; a model's error adds its kind and status."""
     status, fault = getattr(error, "status", None), getattr(error, "fault", "")
     return TurnEnded("failed", error=str(error), status=status, fault=fault)

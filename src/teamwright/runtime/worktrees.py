@@ -1,4 +1,4 @@
-"""Worktrees of agents: given for a run or entered by the agent, without ever losing work in them.
+"""Worktrees of agents, given for a run or entered by the agent itself, without ever losing work in them.
 
 An entered worktree is noted in the session's directory before the agent moves, so that the next process finds it.
 """
@@ -40,11 +40,11 @@ LET_GO_LIMIT = 5.0  # seconds for git to unlock it
 _HOOKED = "It was made by a hook, so nobody here can tell whether it was changed."
 
 MakeByHook = Callable[[str, Path], Awaitable[Path | None]]  # name, the caller's directory -> the one it printed
-RemovedByHook = Callable[[Path], Awaitable[bool]]  # False: no hook took care of it
+RemovedByHook = Callable[[Path], Awaitable[bool]]  # False: no hook removed it
 
 
 class EnteredTree(Struct, frozen=True):
-    """An agent has moved into a worktree by itself; `came` and `root` are where it goes back to."""
+    """A worktree that an agent has entered by itself; `came` and `root` are where it goes back to."""
 
     tree: Worktree
     came: Path
@@ -52,12 +52,12 @@ class EnteredTree(Struct, frozen=True):
 
 
 class ExitedTree(Struct, frozen=True):
-    """How a stay ended. `kept` is None if the worktree is gone, `ref` then holds what was in it."""
+    """How a stay ended. `kept` is None if the worktree is gone; `ref` then holds what was in it."""
 
     stay: EnteredTree
     kept: KeptTree | None
     ref: str = ""
-    gone: bool = False  # somebody had deleted the directory meanwhile
+    gone: bool = False  # somebody had already deleted the directory
 
 
 class Worktrees:
@@ -71,19 +71,20 @@ class Worktrees:
         removed_by_hook: RemovedByHook | None = None,
         claims: Path | None = None,
     ) -> None:
-        """`links` are directories that are linked into a worktree, not copied; `notes` is where stays are noted;
-        `claims` where the sandbox of any process sees which trees agents work in."""
+        """`links`: directories to link into a worktree instead of copying them; `notes`: where stays are noted;
+        `claims`: where the sandboxes of all processes see which trees agents work in."""
         self._links, self._session, self._notes = tuple(links), session, notes
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
         self._claims = claims
         self._stays: dict[AgentId, EnteredTree] = {}
 
     async def open(self, parent: Path, agent: AgentId, name: str = "", *, own: str = "") -> Worktree:
-        """The worktree of that name, whoever made it; else the agent's own, locked for it.
+        """Open the worktree of that name, whoever made it, or else the agent's own, locked for it.
 
-        `own` is what its own is called if nobody else's is, as a person reads it; else its id is.
+        `own` is a readable name for the agent's own worktree, used if nobody else's has it; otherwise its id is the
+        name.
         """
-        wanted = check_name(name or agent)  # a hook cannot know whose `own` it is: it gets the id
+        wanted = check_name(name or agent)  # a hook cannot know whose `own` it is, so it gets the id
         if self._make_by_hook and (path := await self._make_by_hook(wanted, parent)) is not None:
             tree = _made_by_hook(wanted, path, agent, self._session)
             self._claim(tree)
@@ -112,7 +113,7 @@ class Worktrees:
                     self._disclaim(tree)
 
     def _claim(self, tree: Worktree) -> None:
-        """The guards of commands leave it alone, in this and in every other process."""
+        """Keep the guards of commands away from it, in this and every other process."""
         if self._claims:
             from teamwright.host.sandbox.guard.claims import Claims  # noqa: PLC0415
 
@@ -127,11 +128,11 @@ class Worktrees:
                 Claims(str(self._claims)).release(*_names_of(tree))
 
     async def open_again(self, parent: Path, agent: AgentId, before: str) -> Worktree:
-        """The one that the agent had at the path `before`, if it was kept."""
+        """Open the worktree that the agent had at the path `before`, if it was kept."""
         return await self.open(parent, agent, own=Path(before).name)
 
     async def close(self, tree: Worktree) -> KeptTree | None:
-        """Its agent has ended. None if nothing was changed and it is gone. Whatever goes wrong, it is kept."""
+        """Close a worktree whose agent has ended. None if it was unchanged and is gone; after any error it is kept."""
         try:
             return await self._close(tree)
         finally:
@@ -149,7 +150,7 @@ class Worktrees:
         return KeptTree(tree.path, tree.branch, "", note=f"git did not answer within {CLOSE_LIMIT:g} s")
 
     async def let_go(self, tree: Worktree) -> None:
-        """Its agent continues in another process; whatever goes wrong, that one finds out whose it is."""
+        """Release a worktree whose agent continues in another process, which finds out whose it is if this fails."""
         with suppress(ToolError), anyio.move_on_after(LET_GO_LIMIT):
             if tree.kind == "git":
                 await release(tree)
@@ -158,14 +159,14 @@ class Worktrees:
     # --- stays
 
     def stay_of(self, agent: AgentId) -> EnteredTree | None:
-        """Where the agent has moved to, also if that was before it ended and was woken again."""
+        """The worktree that the agent has entered, even if it has ended and been woken since."""
         return self._stays.get(agent) or self._read(agent)
 
     async def enter(self, agent: AgentId, desk: Desk, name: str) -> EnteredTree:
-        """The agent itself moves there."""
+        """Move the agent into a worktree."""
         if stay := self._stays.get(agent):
             raise ToolError(f"You are in the worktree {stay.tree.name} already. Leave it with ExitWorktree first.")
-        before = self._read(agent)  # of an earlier run: it goes back to where it came from in the first place
+        before = self._read(agent)  # of an earlier run: the agent goes back to where it first came from
         again = before.tree.name if before and is_directory(before.tree.path) else ""
         tree = await self.open(desk.cwd, agent, name or again or f"{agent}-{os.urandom(3).hex()}")
         crashpoint("room.opened")
@@ -182,9 +183,10 @@ class Worktrees:
         return stay
 
     async def leave(self, agent: AgentId, desk: Desk, *, discard: bool | None) -> ExitedTree:
-        """Back to where it came from. The worktree stays, or goes: `discard` says whether with work in it; None: stays.
+        """Go back to where the agent came from. `discard`: None keeps the worktree, True removes it with the work in
+        it.
 
-        Raises ToolError, and nothing has changed, where work would be lost.
+        False removes it only if no work is lost; otherwise it raises ToolError and changes nothing.
         """
         stay = self.stay_of(agent)
         if stay is None:
@@ -215,7 +217,7 @@ class Worktrees:
                 "Leave with action `keep`, or commit and merge it first. With discard_changes it goes all the same; "
                 "its state then stays in the repository under a hidden ref."
             )
-        return ExitedTree(stay, await close(tree))  # git looks once more by itself
+        return ExitedTree(stay, await close(tree))  # git checks for changes once more
 
     async def _remove_hooked(self, stay: EnteredTree, *, discard: bool) -> ExitedTree:
         where = shown(str(stay.tree.path))
@@ -226,7 +228,7 @@ class Worktrees:
         return ExitedTree(stay, None)
 
     async def _clear_away(self, stay: EnteredTree, *, discard: bool) -> ExitedTree:
-        """Somebody has deleted the directory. Commits on its branch are left alone unless they may go."""
+        """End a stay whose directory somebody deleted. Its branch goes only if it has no commits, or with `discard`."""
         tree = stay.tree
         if tree.kind == "hook":
             return ExitedTree(stay, None, gone=True)
@@ -235,16 +237,16 @@ class Worktrees:
                 return ExitedTree(stay, None, await remove(tree) or "", gone=True)
             await release(tree)
             note = ""
-        except ToolError as error:  # the repository itself may be gone as well; the agent can leave all the same
+        except ToolError as error:  # the repository itself may be gone too; the agent can still leave
             note = str(error)
         return ExitedTree(stay, KeptTree(tree.path, tree.branch, "", note=note), gone=True)
 
     async def resume(self, agent: AgentId, desk: Desk, cwd: Path) -> str:
-        """At a resume: where the agent was when the last process ended. Gives words if it cannot be there any more."""
+        """Put a resumed agent back into the worktree that it was in. Returns words if that is no longer possible."""
         stay = self._read(agent)
         if stay is None:
             return ""
-        if cwd == stay.came:  # it was noted, but killed before it went
+        if cwd == stay.came:  # noted, but killed before the move
             self._forget(agent)
             return ""
         tree = stay.tree
@@ -263,7 +265,7 @@ class Worktrees:
         return ""
 
     async def let_all_go(self) -> None:
-        """The session ends: release them for the next user, first of all this session again."""
+        """Release all worktrees at the session's end for the next user, usually this session again."""
         for agent in list(self._stays):
             with suppress(ToolError), anyio.move_on_after(CLOSE_LIMIT):
                 stay = self._stays.pop(agent)
@@ -271,7 +273,7 @@ class Worktrees:
                 await release(stay.tree)
 
     async def _let_go(self, agent: AgentId) -> KeptTree:
-        """It stays, and others may have it."""
+        """Keep the worktree, and unlock it for others."""
         stay = self._stays.get(agent) or self._read(agent)
         assert stay is not None
         tree = stay.tree
@@ -307,15 +309,15 @@ class Worktrees:
 
 
 def tree_name(name: str) -> str:
-    """An agent's name as its worktree and its branch have it."""
+    """An agent's name as its worktree and its branch use it."""
     plain = safe_name(name, empty="agent")[:50].rstrip("._-")
     with suppress(ToolError):
         return check_name(plain)
-    return check_name(f"agent-{plain.replace('.', '-')}")  # git or another system keeps that name for itself
+    return check_name(f"agent-{plain.replace('.', '-')}")  # git or another system reserves that name
 
 
 def _write_path(path: Any) -> str:
-    """Byte by byte: a path need not be UTF-8."""
+    """Keep every byte: a path need not be UTF-8."""
     return os.fsencode(path).decode("latin-1")
 
 
@@ -345,6 +347,6 @@ def _made_by_hook(name: str, path: Path, agent: AgentId, session: str) -> Worktr
 
 
 def _stand(desk: Desk, cwd: Path) -> None:
-    """There, if it still may."""
+    """Work in `cwd`, if it exists and is still inside a root."""
     if is_directory(cwd) and any(cwd.is_relative_to(root) for root in desk.roots):
         desk.cwd = cwd

@@ -1,4 +1,4 @@
-"""Prints a session's events as plain lines, one a step, where there is no app."""
+"""Prints a session's events as plain lines, one for each step, when there is no app."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ from teamwright.surfaces.view.sentences import retry_words
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import traits_of
 
-SHOWN_LINES, LONGEST = 6, 150  # lines of a tool's output, and characters of one
+SHOWN_LINES, LONGEST = 6, 150  # lines of a tool's output, and characters of one line
 COLUMNS = 98  # of what agents beneath the main one say
 CODES = {
     "bold": "1",
@@ -44,10 +44,10 @@ MACHINE_MADE = ("<task-notification>", "<teammate-message ", "<monitor-lines>")
 
 
 class Progress:
-    """Writes to a terminal or a file; colours only where they are wanted.
+    """Writes to a terminal or a file; in colour only if that is wanted.
 
     The main agent's words come as they are written. Other agents work at the same time, so their steps come whole,
-    indented beneath their names, and wait until the main agent has finished its sentence.
+    indented below their names, and wait until the main agent has finished its sentence.
     """
 
     def __init__(self, out: TextIO, *, colours: bool) -> None:
@@ -56,9 +56,9 @@ class Progress:
         self._calls: dict[CallId, tuple[ToolCall, int]] = {}
         self._others: dict[AgentId, AgentStarted] = {}  # every agent but the main one
         self._background: set[JobId] = set()
-        self._speaker: AgentId | None = None  # the one whose lines stand last
+        self._speaker: AgentId | None = None  # the agent whose lines come last
         self._open_line = False
-        self._held: list[str] = []  # lines of others, while a sentence is being written
+        self._held: list[str] = []  # lines of others, held back while a sentence is being written
 
     def show(self, record: Record) -> None:
         match record.event:
@@ -140,7 +140,7 @@ class Progress:
         self._say_as(record.agent, who, lines)
 
     def _say_as(self, id: AgentId, who: AgentStarted, lines: list[str]) -> None:
-        """Beneath its name, which stands again whenever somebody else has spoken in between."""
+        """Print lines below an agent's name, which is repeated after somebody else has spoken."""
         margin = "  " * who.depth
         if lines and self._speaker != id:
             about = self._paint("dim", visible(who.description))
@@ -164,7 +164,7 @@ class Progress:
         took = "in the background" if launched else f"{(at - began) / 1000:.1f} s"
         head = f"{self._mark(good=not ended.is_error)} {self._paint('cyan', what)}  {self._paint('dim', took)}"
         if call is not None and traits_of(call.name).delegates and not ended.is_error:
-            return [head]  # its own words stand above, or are still to come
+            return [head]  # its own words are above, or still to come
         lines = last_lines(visible(result_text(ended)).splitlines())
         return [head, *(self._paint("dim", f"    {line}") for line in lines)]
 
@@ -203,7 +203,7 @@ class Progress:
 
 
 def _typed(taken: LettersTaken) -> str:
-    """What a person said. Notices and messages of agents are told in other ways."""
+    """What a person said. Notices and agents' messages are shown in other ways."""
     texts = (block.shown for block in taken.message.blocks if isinstance(block, Text))
     return "\n".join(text for text in texts if text and not text.startswith(MACHINE_MADE))
 
@@ -213,7 +213,7 @@ def _wrap(text: str, depth: int) -> list[str]:
 
 
 def paint(style: str, text: str, *, colours: bool) -> str:
-    """Wrap text in the codes of a style, where colours are wanted."""
+    """Wrap text in the codes of a style, if colours are wanted."""
     return f"\x1b[{CODES[style]}m{text}\x1b[0m" if colours and text and style in CODES else text
 
 
@@ -231,7 +231,7 @@ def summary(call: ToolCall) -> str:
     """What a call is about, in a few words."""
     args: dict[str, Any] = call.args
     traits = traits_of(call.name)
-    if traits.delegates:  # its name stands where it speaks
+    if traits.delegates:  # its name is where it speaks
         return textwrap.shorten(traits.subject({**args, "name": None}), 100)
     for name in ("command", "file_path", "notebook_path", "pattern", "url", "query", "task_id", "to"):
         if isinstance(args.get(name), str):
@@ -240,7 +240,7 @@ def summary(call: ToolCall) -> str:
 
 
 def is_terminal() -> bool:
-    """Standard error counts too: Textual draws on it."""
+    """Whether a person sits at a terminal. Standard error counts too, because Textual draws on it."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
 

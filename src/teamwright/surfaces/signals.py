@@ -11,7 +11,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 async def heed_signals(work: anyio.CancelScope, caught: list[signal.Signals]) -> None:
     """The first signal cancels the work, which may still clean up; a second one ends the program at once.
 
-    Without this, asyncio's own handling of Ctrl-C interrupts shielded clean-up, too.
+    Without this, asyncio's own handling of Ctrl-C would interrupt even shielded clean-up.
     """
     with anyio.open_signal_receiver(*STATUS) as signals:
         async for number in signals:

@@ -11,13 +11,13 @@ import anyio
 
 from teamwright.core.errors import UsageError
 
-FIRST_BYTE = 3.0  # seconds that a prompt on the command line waits for more on a pipe that may never speak
+FIRST_BYTE = 3.0  # seconds that a prompt on the command line waits for a pipe that may never speak
 _CHUNK = 65_536
 LONGEST = 256 * 1024 * 1024  # bytes of one input line
 
 
 async def _open() -> asyncio.StreamReader | bytes:
-    """A reader for pipes, sockets and terminals; what a file, or /dev/null, holds."""
+    """A reader for pipes, sockets and terminals; for a file or /dev/null its content."""
     try:
         kind = os.fstat(0).st_mode
         if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(0)):
@@ -32,7 +32,7 @@ async def _open() -> asyncio.StreamReader | bytes:
 
 
 async def read_text(*, beside: bool) -> str:
-    """All of standard input. `beside` a prompt of the command line, a pipe that stays silent is not waited for."""
+    """All of standard input. `beside` a prompt on the command line, a silent pipe is not waited for."""
     reader = await _open()
     if isinstance(reader, bytes):
         return reader.decode(errors="replace")
@@ -47,7 +47,7 @@ async def read_text(*, beside: bool) -> str:
 
 
 async def read_chunks() -> AsyncIterator[bytes]:
-    """All of standard input as it comes; holds no task, so it may be left at any time."""
+    """All of standard input as it comes. It holds no task, so it may be left at any time."""
     reader = await _open()
     if isinstance(reader, bytes):
         yield reader
@@ -57,7 +57,7 @@ async def read_chunks() -> AsyncIterator[bytes]:
 
 
 async def read_lines() -> AsyncIterator[bytes]:
-    """Lines of any length, without their ends; may be left at any time, too."""
+    """Lines of any length, without their ends. It may be left at any time, too."""
     waiting: list[bytes] = []
     size = 0
     async for chunk in read_chunks():

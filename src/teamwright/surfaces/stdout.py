@@ -13,7 +13,7 @@ _CHUNK = 4096  # PIPE_BUF: a pipe that polls writable takes this much without bl
 
 class Sink(Protocol):
     async def write(self, data: bytes) -> None:
-        """Raises BrokenPipeError when nobody reads any more."""
+        """Raises BrokenPipeError once nobody reads any more."""
         ...
 
 
@@ -23,7 +23,7 @@ class Out(Struct, eq=False):
     _waits: "select.poll | None" = None  # made with the first line
 
     async def write(self, data: bytes) -> None:
-        """Raises BrokenPipeError when nobody reads any more."""
+        """Raises BrokenPipeError once nobody reads any more."""
         if self._waits is None:
             self._waits = select.poll()
             self._waits.register(self._fd, select.POLLOUT | select.POLLERR | select.POLLHUP)

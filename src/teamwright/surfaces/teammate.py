@@ -15,7 +15,7 @@ from teamwright.tools.bounds import visible
 
 
 async def run_teammate() -> int:
-    """Until it shuts down, its life-line breaks, or nobody leads it any more. A signal parks it."""
+    """Runs until it shuts down, its lead's process ends, or nobody leads it any more. A signal parks it."""
     caught: list[signal.Signals] = []
     home = await open_member(os.environ)
     async with home, anyio.create_task_group() as group:
@@ -38,7 +38,7 @@ async def _until(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) 
 
 
 async def _life_line() -> None:
-    """The lead's process holds the other end: it ends with that."""
+    """Return when the lead's process, which holds the other end of standard input, has ended."""
     while True:
         await anyio.wait_readable(sys.stdin.fileno())
         if not os.read(sys.stdin.fileno(), 4096):

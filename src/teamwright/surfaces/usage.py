@@ -1,4 +1,5 @@
-"""The parser of every command: wrong use is one line that says what was meant, and the help ends with examples."""
+"""The parser of every command: an error is one line that says what was probably meant, and the help ends with
+examples."""
 
 from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Mapping
@@ -9,10 +10,10 @@ from typing import Any, NoReturn
 from teamwright.core.errors import UsageError
 from teamwright.core.text import closest
 
-COMMAND_CUTOFF = 0.75  # of a single word: below it, the word is a prompt
+COMMAND_CUTOFF = 0.75  # similarity of a single word to a command: below it, the word is a prompt
 _WIDTH = 79
 _UNKNOWN = "unrecognized arguments: "
-# While a parser is put together it formats each option once; to ask for the width of a terminal would import `shutil`.
+# While a parser is built it formats each option once; asking for the terminal's width would import `shutil`.
 _UNSHOWN = partial(RawDescriptionHelpFormatter, width=_WIDTH)
 
 EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -112,13 +113,13 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
 _DESCRIBING: ContextVar[bool] = ContextVar("describing", default=False)
 
 
-class _Described(Exception):  # control flow: the parser is complete, and is taken instead of its help
+class _Described(Exception):  # control flow: returns the complete parser instead of its help
     def __init__(self, parser: "Parser") -> None:
         self.parser = parser
 
 
 class Parser(ArgumentParser):
-    """`name` is the command's; empty for the program itself."""
+    """`name` is the command's name, empty for the program itself."""
 
     def __init__(
         self,
@@ -177,7 +178,7 @@ class Parser(ArgumentParser):
 
 
 def described(show_help: Callable[[], object]) -> Parser:
-    """The parser that would print its help."""
+    """The parser whose help the function would print."""
     describing = _DESCRIBING.set(True)
     try:
         show_help()
@@ -189,13 +190,13 @@ def described(show_help: Callable[[], object]) -> Parser:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence, or nothing."""
+    """The end of a sentence that suggests a known word; empty if none is near."""
     meant = closest(word, known)
     return f"; did you mean {meant}?" if meant else ""
 
 
 def _listed(commands: Mapping[str, str]) -> str:
-    """Each with what it does, within the width of a narrow terminal."""
+    """Each command with what it does, within the width of a narrow terminal."""
     import textwrap  # noqa: PLC0415
 
     return "\n".join(
@@ -205,7 +206,7 @@ def _listed(commands: Mapping[str, str]) -> str:
 
 
 def check_command(word: str, commands: Iterable[str]) -> None:
-    """A single word that is nearly the name of a command was meant as one."""
+    """Raise UsageError for a single word that is nearly the name of a command: it was meant as one."""
     if not word.startswith("-") and word.split() == [word] and (meant := closest(word, commands, COMMAND_CUTOFF)):
         if meant == word:
             raise UsageError(f"a command comes before its options: `teamwright {word} ...`")

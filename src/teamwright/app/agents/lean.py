@@ -6,11 +6,11 @@ from teamwright.runtime.agents.resume import Opened
 from teamwright.store.files import prompts
 from teamwright.tools.lean import LEAN, is_lean
 
-BELOW = 16_384  # tokens of a window: the usual prompt and tools have about 6,000
+BELOW = 16_384  # tokens of a window; the usual prompt and tools take about 6,000
 
 
 async def choose_lean(setup: Setup, opened: Opened) -> bool:
-    """As asked for; else as it was before; else as the settings say; else by the model's window, with a note."""
+    """By the option, else as the session was before, else by the settings, else by the model's window, with a note."""
     options, features, own = setup.options, setup.registry.features, setup.workspace.own
     if options.lean and (features.coordinator or options.team):
         raise UsageError("--lean leaves out the tools that --coordinator and --team need; use one or the other")
@@ -41,7 +41,7 @@ async def _fits_badly(setup: Setup) -> bool:
 
 
 def _is_set_up(setup: Setup) -> bool:
-    """Where the person chose tools, a role or agents, nothing is left out unasked."""
+    """Whether the person chose tools, a role or agents: then nothing is left out unasked."""
     options = setup.options
     chosen = (options.tools, options.agent, options.agents, options.team, options.system_prompt)
     if options.driven or options.definitions or any(given is not None for given in chosen):

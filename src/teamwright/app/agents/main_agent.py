@@ -1,4 +1,4 @@
-"""The main agent of a session: its model, its prompt, its tools, where it stands."""
+"""Makes the main agent of a session: its model, its prompt, its tools, its desk."""
 
 import time
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ def _mode(wanted: Mode | None, settings: Settings) -> Mode:
 
 
 def _is_rendered(services: "Services", opened: Opened, before: Rendered, spec: AgentSpec) -> bool:
-    """Does the prompt that it had still hold? Tools of servers are still to come."""
+    """Whether the earlier prompt still holds. Servers' tools are still to come."""
     options = services.options
     if options.system_prompt is not None or options.append_system_prompt or options.agent:
         return False
@@ -84,7 +84,7 @@ def _is_rendered(services: "Services", opened: Opened, before: Rendered, spec: A
 
 
 def render_again(services: "Services", served: Mapping[str, Tool]) -> None:
-    """Other tools are there now. What has been rendered with the very same tools stays."""
+    """Render again with other tools. If they are exactly those of the present prompt, it stays."""
     main, agents, toolset = services.supervisor.main, services.agents, services.registry.main_toolset(served)
     main.use_tools(toolset.tools, toolset.limits)
     if main.prompt.tools != toolset.specs:
@@ -94,7 +94,7 @@ def render_again(services: "Services", served: Mapping[str, Tool]) -> None:
 
 
 def _model(services: "Services", history: History) -> str:
-    """As asked for; else the session's own; else the default."""
+    """The model that was asked for; else the session's own; else the default."""
     models, before, definition = services.models, history.rendered, services.registry.main_definition
     if models.model:
         return models.model
@@ -107,7 +107,7 @@ def _model(services: "Services", history: History) -> str:
 
 
 def open_side_questions(services: "Services") -> "SideQuestions":
-    """The runtime's own questions to it, as the settings switch them on: nothing leaves that nobody asked for."""
+    """The runtime's own questions to the main agent. Only those that the settings switch on are sent unasked."""
     from teamwright.runtime.side_questions.memory import Memory  # noqa: PLC0415
     from teamwright.runtime.side_questions.service import Habits, SideQuestions  # noqa: PLC0415
     from teamwright.store.files.memories import Notebook  # noqa: PLC0415
@@ -137,14 +137,14 @@ def _today() -> str:
 
 
 def build_limits(limits: Limits, settings: Settings) -> Limits:
-    """The command line's, else the settings'."""
+    """The command line's limits, or else those of the settings."""
     budget = settings.own.budget
     usd = budget.usd if limits.usd is None else limits.usd
     return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
 
 
 def build_desk(services: "Services", history: History | None = None) -> Desk:
-    """Of the main agent; without a history that of a process in which it does not live."""
+    """The main agent's desk; without a history, for a process in which it does not live."""
     roots, id, workspace = roots_of(services), services.main, services.workspace
     kept = Path(history.cwd) if history is not None else workspace.cwd
     stands = kept.is_dir() and any(kept.is_relative_to(root) for root in roots)

@@ -1,4 +1,4 @@
-"""The system prompts of a session's agents, from what is known of the session when they are made."""
+"""System prompts of a session's agents, from what is known of the session when they are made."""
 
 import os
 import time
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from teamwright.app.services import Services
 
 
-_MOST_END = 1_000  # characters that the settings may put under a commit
+_MOST_END = 1_000  # characters that the settings may add to a commit message
 _SYSTEM = os.uname()
 _PLATFORM = f"{_SYSTEM.sysname} {_SYSTEM.release} {_SYSTEM.machine}"  # `platform` would start a program for it
 
@@ -46,7 +46,7 @@ def main_system(services: "Services", model: str, mode: Mode) -> tuple[str, ...]
 
 
 def _styled(services: "Services", role: str) -> str:
-    """With the output style that the settings choose, or in its words alone."""
+    """The role with the output style of the settings, or replaced by it."""
     workspace = services.workspace
     from teamwright.library.claude.output_styles import StyleFault, find_style  # noqa: PLC0415
 
@@ -73,7 +73,8 @@ def _wishes(services: "Services", *, main: bool) -> str:
 
 
 def news_of(services: "Services", main: Agent) -> str:
-    """What is not as the main agent was told before, in its prompt or since; empty if all is. The prompt stays."""
+    """What has changed since the main agent was last told, in its prompt or later; empty if nothing has. The prompt
+    stays."""
     if services.options.system_prompt is not None:
         return ""
     since = (message.text for message in reversed(main.history.messages) if message.role == "user")
@@ -83,13 +84,13 @@ def news_of(services: "Services", main: Agent) -> str:
 
 
 def permissions_of(services: "Services", mode: Mode) -> str:
-    """What an agent in this mode is told of what it may do."""
+    """What an agent in this mode is told about its permissions."""
     rules = services.rules.rules
     return permission_words(mode, [str(rule) for rule in rules.allow], asked=services.asked)
 
 
 def mode_here(services: "Services", own: Mode | None) -> Mode:
-    """The session's, or what an agent's own makes of it."""
+    """The session's mode, narrowed by an agent's own."""
     if not own:
         return services.mode
     from teamwright.core.permissions.judge import mode_allowed  # noqa: PLC0415
@@ -108,7 +109,7 @@ def system_of(
         state=workspace.home.root,
         trusted=workspace.trusted,
         sources=options.setting_sources,
-        above=not options.hosted,  # there, what lies above the repository is another person's
+        above=not options.hosted,  # there, what is above the repository belongs to another person
     )
     place = Surroundings(
         str(cwd),
@@ -132,9 +133,9 @@ def system_of(
 
 
 def _git(services: "Services", *, main: bool) -> str:
-    """The subjects of commits are somebody's words: those of a directory that is not trusted stay out of the prompt.
+    """Subjects of commits are somebody's words, so those of an untrusted directory stay out of the prompt.
 
-    Other agents begin later, when much may have changed.
+    Only the main agent is told of the state: others begin later, when much may have changed.
     """
     if services.git and main:
         from teamwright.host.git.now import in_words  # noqa: PLC0415
@@ -144,7 +145,7 @@ def _git(services: "Services", *, main: bool) -> str:
 
 
 def _earlier_notes(services: "Services") -> str:
-    """What earlier sessions noted."""
+    """The notes of earlier sessions."""
     workspace = services.workspace
     from teamwright.core.errors import StoreError  # noqa: PLC0415
     from teamwright.core.policies import notes  # noqa: PLC0415

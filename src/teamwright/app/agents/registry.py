@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class AgentRegistry:
-    """Definitions and tools; each toolset is put together from them and from the tools of servers."""
+    """Definitions and tools. Each toolset is assembled from these and from servers' tools."""
 
     def __init__(
         self,
@@ -92,21 +92,21 @@ class AgentRegistry:
         self._toolsets: dict[object, tuple[object, Toolset]] = {}
 
     def use_lean(self) -> None:
-        """Before anybody has got a toolset. Nothing goes on in the background where no tool could stop it."""
+        """Call it before any toolset is given out. No background work: there is no tool that could stop it."""
         self.lean, self.features = True, replace(self.features, background=False)
         if self._options.tools is None:
             self._only = {*LEAN, *self._own}
         self._tools = self._make_tools()
 
     def define(self, agents: Mapping[str, Any]) -> None:
-        """Further kinds of agents."""
+        """Add definitions of agents."""
         self._book.add(AgentObjects("flag", "initialize", agents))
 
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self._book.current().by_name
 
     def startable(self) -> Mapping[str, AgentDefinition]:
-        """Definitions as they are now, without those that a rule denies."""
+        """Definitions as they are now, without those that a rule denies or that need a missing server."""
         denied = self._rules.rules.deny
         return {
             n: d
@@ -116,7 +116,7 @@ class AgentRegistry:
         }
 
     def refusal(self, kind: str) -> str:
-        """Why a kind that there is cannot be started now; empty if it can, or if there is none."""
+        """Why a known kind cannot be started now; empty if it can, or if there is no such kind."""
         definition = self._book.current().find(kind)
         missing = self._written.missing(definition) if definition else []
         if not definition or not missing:
@@ -125,16 +125,16 @@ class AgentRegistry:
         return f"The agent {definition.name} needs the MCP server {names}, which is not there. Use another agent."
 
     def with_kinds(self, call: ToolCall, decision: Decision) -> Decision:
-        """Where a kind of agent was refused, the ones that can be started are named."""
+        """Name the kinds that can be started, if one was refused."""
         if not isinstance(decision, Deny) or call.name != AGENT:
             return decision
         names = self.startable()
         if str(call.args.get("subagent_type") or "").lower() in {"", *(name.lower() for name in names)}:
-            return decision  # it was not refused for its kind
+            return decision  # not refused for its kind
         return replace(decision, reason=f"{decision.reason} There are: {', '.join(sorted(names)) or 'none'}.")
 
     def absence(self, kind: str) -> str:
-        """Why one of a kind that was started before cannot go on here, and what brings it back."""
+        """Why an agent of a kind that was started before cannot continue here, and what brings the kind back."""
         definition = self._book.current().find(kind)
         if definition is None:
             place = self._workspace
@@ -168,11 +168,11 @@ class AgentRegistry:
 
             tools = checked_tools(tools)
         made = set(MADE) - hidden
-        self._made = made if only is None else made & only  # for each toolset anew
+        self._made = made if only is None else made & only  # made anew for each toolset
         return tools
 
     def _landing_tools(self) -> dict[str, Tool]:
-        """In a repository where a check is known: without one nothing can land."""
+        """The landing tool, in a repository with a known check: without a check nothing can land."""
         if check_of(self._workspace) is None:
             return {}
         from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
@@ -193,14 +193,14 @@ class AgentRegistry:
         """
         skill = self._written.skills.spec() if SKILL in self._made else None
         key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
-        if key not in self._toolsets:  # what is named by its id is kept with it, so that the id stays its own
+        if key not in self._toolsets:  # objects in the key are kept with the toolset, so that their ids stay unique
             names = (*self._tools, *MADE, *served)
             choice = self._with_memory(definition, tool_names(definition, names))
             self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served)
         return self._toolsets[key][1]
 
     def team_toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
-        """Of a teammate: its definition's tools, and always those that a team needs. It leads nobody."""
+        """A teammate's tools: its definition's, and always those that a team needs. It leads nobody."""
         toolset = self.toolset(definition, depth, served)
         key = ("team", id(toolset))
         if key not in self._toolsets:
@@ -217,7 +217,7 @@ class AgentRegistry:
         return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), toolset.limits, toolset.may_start)
 
     def toolset_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Mapping[str, Tool]) -> Toolset:
-        """Of an agent that was rendered before: the same tools, as far as they still are there."""
+        """The tools of an agent that was rendered before, as far as they still exist."""
         names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
         return self._toolset(ToolChoice(names=names), depth, served)
 
@@ -237,7 +237,7 @@ class AgentRegistry:
         return Toolset(tools, self._specs(tools, hidden, depth), limits, choice.may_start)
 
     def _specs(self, tools: Mapping[str, Tool], hidden: Set[str], depth: int) -> tuple[ToolSpec, ...]:
-        """What the model is shown of them."""
+        """The tools that the model is shown."""
         asks = self._options.interactive or self._options.open_door
         unseen = set(hidden) if asks and depth == 0 else hidden | ALONE
         unseen = unseen if self.features.background else unseen | WITHOUT_JOBS
@@ -247,18 +247,18 @@ class AgentRegistry:
     def _agent_tool(
         self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False
     ) -> Tool:
-        """As it is offered to an agent with these other tools."""
+        """The Agent tool, as offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}
         kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
         offer = AgentOffer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
         return AgentTool(agent_spec(kinds, offer), can_read=can_read(tools))
 
     def _served(self, choice: ToolChoice, served: Mapping[str, Tool]) -> tuple[dict[str, Tool], Set[str]]:
-        """Tools of servers, without those that a rule hides; and those of them that are not shown.
+        """Servers' tools without those that a rule hides; and the names of those that are not shown.
 
-        A name of our own is never theirs. If they are too many, others stand for them, unless these are denied or
-        their names are taken. Those answer also where they are not shown: an agent may have been rendered when there
-        were more tools.
+        A server's tool never takes one of our names. If there are too many, search tools stand in for them, unless
+        these are denied or their names are taken. Tools answer even if they are not shown: an agent may have been
+        rendered when there were others.
         """
         hidden = hidden_tools(self._rules.rules, tuple(served))
         kept = {n: t for n, t in served.items() if n not in hidden and choice.sees(n)}
@@ -271,10 +271,10 @@ class AgentRegistry:
         return brought | search, brought.keys() if many else search.keys()
 
     def _with_memory(self, definition: AgentDefinition, choice: ToolChoice) -> ToolChoice:
-        """An agent with a memory can read and write there, whatever tools its definition names."""
+        """Let an agent with a memory read and write there, whatever tools its definition names."""
         try:
             folder = memory_folder(self._workspace, definition)
-        except SettingsError:  # which is told where the agent is equipped
+        except SettingsError:  # reported when the agent is equipped
             return choice
         missing = [] if folder is None else [name for name in needed_by("memory") if not choice.sees(name)]
         given = [name for name in missing if name not in choice.denied]

@@ -1,4 +1,4 @@
-"""`apiKeyHelper`: a command of the settings whose output is the provider's key; it is kept in memory alone."""
+"""`apiKeyHelper`: a command of the settings whose output is the provider's key, which is kept only in memory."""
 
 import time
 
@@ -15,7 +15,7 @@ TTL = "CLAUDE_CODE_API_KEY_HELPER_TTL_MS"
 
 
 class KeyHelper:
-    """Runs the command when a key is first needed, again when it is too old, or was refused."""
+    """Runs the command when a key is first needed, and again when it is too old or was refused."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._command, self._workspace = workspace.settings.api_key_helper or "", workspace
@@ -23,7 +23,7 @@ class KeyHelper:
         self._lock: anyio.Lock | None = None
 
     async def __call__(self, *, fresh: bool = False) -> str:
-        """Raises ModelError. `fresh`: the last one was refused."""
+        """Raises ModelError. `fresh`: the last key was refused."""
         self._lock = self._lock or anyio.Lock()
         async with self._lock:
             if fresh or not self._key or time.monotonic() >= self._until:
@@ -39,7 +39,7 @@ class KeyHelper:
         place = {"CLAUDE_PROJECT_DIR": str(workspace.project)}
         env = tool_environment(workspace.env, place, passed_names(workspace))
         ended = await run_hook(self._command, b"", cwd=workspace.project, env=env, limit=LIMIT)
-        if ended.status != 0:  # what it printed may be half a key: neither is told
+        if ended.status != 0:  # what it printed may contain half a key, so none of it is shown
             raise self._fault(ended.fault or f"it ended with exit status {ended.status}")
         key = ended.out.strip()
         if not key or len(key) > MOST_KEY or not (key.isascii() and key.isprintable()):

@@ -1,4 +1,4 @@
-"""Imports sessions of another program, each once; the originals are only read."""
+"""Imports sessions of another program, each once. The originals are only read."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ Status = Literal["imported", "already here", "empty", "unreadable", "busy"]
 
 
 class ImportOutcome(Struct, frozen=True):
-    """What became of one session; `left_out` is what could not be taken over, with how often."""
+    """What became of one session; `left_out` counts what could not be taken over."""
 
     id: str
     status: Status
@@ -30,12 +30,12 @@ class ImportOutcome(Struct, frozen=True):
     cwd: str = ""
     messages: int = 0
     left_out: dict[str, int] = {}
-    asides: int = 0  # lines of agents that worked beside it
+    asides: int = 0  # lines of agents that worked beside the conversation
     error: str = ""
 
 
 def import_session(session: ClaudeSession, home: Home) -> ImportOutcome:
-    """Under its own id: what is here already stays as it is. Blocks."""
+    """Import a session under its own id. One that is already here stays as it is. Blocks."""
     id = SessionId(session.id.lower())
     if find_transcript(home, id):
         return ImportOutcome(id, "already here", session.title, session.cwd)
@@ -64,10 +64,10 @@ def _keep(id: SessionId, session: ClaudeSession, found: ClaudeTranscript, made: 
 
 
 def _write(path: Path, started: AgentStarted, made: Imported, modified: int) -> None:
-    """Whole or not at all: it has its name only when everything is on the disk."""
+    """Written whole or not at all: the file gets its name once everything is on the disk."""
     fresh = path.with_name(f".import-{path.name}")
     try:
-        fresh.unlink(missing_ok=True)  # what a killed process left
+        fresh.unlink(missing_ok=True)  # left by a killed process
         _append_all(fresh, started, made, modified)
         with fresh.open("rb") as file:
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Our sessions beside those of another program, for its readers; and its sessions, where one of them is to go on."""
+"""Copies our sessions to another program's, for its readers, and imports its sessions that are to be resumed here."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_mirror(services: "Services", opened: Opened) -> None:
-    """If the person, or whoever started us, wants one."""
+    """Copy the session, if the person or the starting program wants that."""
     options, wanted = services.options, services.workspace.own.mirror_sessions
     if wanted is False or (wanted is None and not options.env.get(CONFIG)):
         return
@@ -39,7 +39,7 @@ def open_mirror(services: "Services", opened: Opened) -> None:
 
 
 def bring(origin: Origin, home: Home, env: Mapping[str, str]) -> None:
-    """A session that is to be resumed, and is not here but there, is imported. Raises UsageError if it cannot be."""
+    """Import a session that is to be resumed and is only there. Raises UsageError if that cannot be done."""
     id = (origin.resume or "").lower()
     if not env.get(CONFIG) or not is_session_id(id) or find_transcript(home, id):
         return

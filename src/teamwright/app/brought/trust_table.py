@@ -1,4 +1,4 @@
-"""Table of what would be read of a directory if it were trusted, and what would not, for whoever decides."""
+"""Table of what would be read of a directory if it were trusted, and what would not, for the person who decides."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -24,7 +24,7 @@ _PROJECT = ("project", "local")
 
 
 class _Row(Struct):
-    """Of one kind of thing: how many are read, and the names of what is not used."""
+    """One kind of thing: how many are read, and the names of what is not used."""
 
     what: str
     read: int
@@ -32,9 +32,10 @@ class _Row(Struct):
 
 
 def trust_table(workspace: Workspace) -> Part | None:
-    """None if there is nothing to tell, or most of it is the person's own.
+    """None if there is nothing to tell, or if the directory is the person's own.
 
-    Everything is read as if it were trusted, and nothing of it is run."""
+    Everything is read as if it were trusted, but nothing of it is run.
+    """
     if own_places(workspace.project, user=workspace.user, state=workspace.home.root):
         return None
     try:
@@ -42,7 +43,7 @@ def trust_table(workspace: Workspace) -> Part | None:
         seen = open_workspace(options)
         written = read_configured(options, seen)
         registry = AgentRegistry(options, seen, read_rules(options, seen)[0], written)
-    except TeamwrightError:  # the start itself says what is wrong
+    except TeamwrightError:  # the start itself reports what is wrong
         return None
     lines = _lines(_rows(seen, written, registry))
     return Part(TITLE, tuple(lines)) if lines else None
@@ -78,7 +79,7 @@ def _is_inside(file: str, project: Path) -> bool:
 
 
 def _fields(unread: Iterable[Unread], *kinds: str) -> list[str]:
-    """A field, and in how many files."""
+    """Each field, and the number of files with it."""
     files: dict[str, set[str]] = {}
     for one in unread:
         if one.kind in kinds:
@@ -103,7 +104,7 @@ def _lines(rows: Sequence[_Row]) -> list[str]:
 
 
 def _led(name: str, width: int) -> str:
-    """Dots lead to the next column: a long run of blanks would be shown as a count, as in any text of others."""
+    """Dots lead to the next column: a long run of blanks would be shown as a count, as in any text from others."""
     return f"{name} {'·' * (width - len(name))}".ljust(width + 1) if name else " " * (width + 1)
 
 

@@ -23,7 +23,7 @@ def all_unread(workspace: Workspace, written: "Configured", registry: "AgentRegi
 
 
 def news_of_unread(unread: Sequence[Unread], workspace: Workspace) -> str:
-    """One line for the person; empty where they have read it before, in this project and just so."""
+    """One line for the person; empty if they have seen exactly this before, in this project."""
     if not unread:
         return ""
     line = in_one_line(unread)
@@ -33,7 +33,7 @@ def news_of_unread(unread: Sequence[Unread], workspace: Workspace) -> str:
     with suppress(SettingsError):
         if read_plain(file, len(told) + 1, follow=False) == told:
             return ""
-    with suppress(OSError):  # then it is told again
+    with suppress(OSError):  # then it is shown again
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file, told, synced=False)
     return line

@@ -1,4 +1,4 @@
-"""Hooks by which a model judges: one small request, paid for by the main agent."""
+"""Hooks that let a model judge: one small request, paid for by the main agent."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _SYSTEM = (
 
 
 async def ask_judge(services: "Services", hook: PromptHook, data: bytes) -> str:
-    """The model's words. Raises ModelError."""
+    """The model's answer. Raises ModelError."""
     main = services.supervisor.main
     name = services.models.checked(hook.model) if hook.model else _small(services, main.model)
     model = MeteredModel(
@@ -37,7 +37,7 @@ async def ask_judge(services: "Services", hook: PromptHook, data: bytes) -> str:
 
 
 def _small(services: "Services", main: str) -> str:
-    """The provider's small model, as far as we know one."""
+    """The provider's small model, if we know one; else the main agent's."""
     small = packaged().searching.get(main.partition("/")[0])
     return services.models.checked(small) if small else main
 

@@ -1,4 +1,4 @@
-"""The language servers of a session: what a project's settings name runs in the sandbox, as its other servers do."""
+"""Language servers of a session. Those that a project's settings name run in the sandbox, like its other servers."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def open_languages(services: "Services") -> Languages:
     workspace = services.workspace
     layers = workspace.settings.layers
-    files = {name: layer.file for layer in layers for name in layer.values.get("lsp", {})}  # the last one counts
+    files = {name: layer.file for layer in layers for name in layer.values.get("lsp", {})}  # the last layer wins
 
     def place(name: str, env: Mapping[str, str]) -> "AbstractAsyncContextManager[Program]":
         return brought_place(services, workspace.project, files.get(name, ""), env, server=True)

@@ -11,11 +11,11 @@ from teamwright.app.workspace import Workspace
 if TYPE_CHECKING:
     from teamwright.library.plugins import Plugins
 
-_OWN = ("user", "flag", "managed")  # sources that speak for the person
+_OWN = ("user", "flag", "managed")  # sources in which the person speaks
 
 
 def find_all_plugins(options: Options, workspace: Workspace) -> "Plugins | None":
-    """Looked for only where somebody has installed one, or names one."""
+    """None if nobody has installed or named a plugin."""
     said: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     own: set[str] = set()

@@ -1,4 +1,4 @@
-"""MCP servers of a session, and the pool of their connections, made when there is one to connect to."""
+"""MCP servers of a session, and the pool of their connections, which is made when there is one to connect."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from teamwright.runtime.extensions.mcp_connection import ToolChanges
     from teamwright.runtime.extensions.mcp_pool import ServerPool
 
-Elicit = Callable[[str, str, dict[str, Any]], Awaitable["Elicited"]]  # server, what it asks, schema of the answer
+Elicit = Callable[[str, str, dict[str, Any]], Awaitable["Elicited"]]  # (server, what it asks, schema of the answer)
 PROMPTS_SECONDS = 5.0
-MOST_REASON = 300  # characters of why a server is not connected
-TOKENS = "mcp-tokens"  # below our home: what was agreed at servers
+MOST_REASON = 300  # characters of the reason why a server is not connected
+TOKENS = "mcp-tokens"  # below our home: tokens agreed with servers
 
 
 def configured(
@@ -44,7 +44,7 @@ def configured(
     plugins: Sequence[tuple[str, Mapping[str, Any]]] = (),
     sources: Collection[str] = SOURCES,
 ) -> "Servers":
-    """`flags` are those of `--mcp-config`; `strict` is `--strict-mcp-config`."""
+    """`flags` come from `--mcp-config`; `strict` is `--strict-mcp-config`."""
     from teamwright.library.claude.servers import read_claude_servers  # noqa: PLC0415
     from teamwright.library.mcp_config import SwitchedOff, Written, find_servers  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def configured(
 def find_configured(
     options: Options, workspace: Workspace, plugins: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> "Servers | None":
-    """None: there is no place that names one. Looked at before anything is imported."""
+    """None if no place names a server. Checked before anything is imported."""
     named = options.mcp_config or plugins or any(layer.values.get("mcp") for layer in workspace.settings.layers)
     shared = workspace.trusted and (workspace.project / ".mcp.json").exists()
     if not named and not shared and not (workspace.user / ".claude.json").exists():
@@ -84,7 +84,7 @@ def find_configured(
 
 
 class ServedTools(Struct, eq=False):
-    """The servers of one session. `changed` is called when there are other tools."""
+    """The servers of one session. `changed` is called when the tools have changed."""
 
     _services: "Services"
     _workspace: Workspace
@@ -92,10 +92,10 @@ class ServedTools(Struct, eq=False):
     _changed_tools: Callable[[], None]
     pool: "ServerPool | None" = None
     prompts: "list[tuple[str, ServerPrompt]]" = []
-    failures: list[str] = []  # told already
+    failures: list[str] = []  # already reported
     group: TaskGroup | None = None
     _exchange: Exchange | None = None
-    _asking: set[str] = set()  # servers whose new tools the person is asked about
+    _asking: set[str] = set()  # servers about whose new tools the person is being asked
 
     def _tell(self, event: Event) -> None:
         self._services.tell(self._services.main, event)
@@ -150,14 +150,14 @@ class ServedTools(Struct, eq=False):
             self.group.start_soon(self._ask_about, changes.server)
 
     async def _ask(self, server: str, tool: str, args: dict[str, Any], reason: str) -> Decision:
-        """Of the person, in the main agent's conversation."""
+        """Ask the person, in the main agent's conversation."""
         put = self._services.person
         assert put is not None
         name = f"MCP server {shown(server, 60)}"
         return await put(Question(new_question_id(), self._services.main, name, CallId(""), tool, args, reason))
 
     async def _ask_about(self, server: str) -> None:
-        """A yes is for the tools as they are described now."""
+        """Ask about new tools. A yes covers them only as they are described now."""
         from teamwright.core.data.extensions.server import NEW_TOOLS  # noqa: PLC0415
 
         assert self.pool is not None
@@ -172,13 +172,13 @@ class ServedTools(Struct, eq=False):
             self._asking.discard(server)
 
     def _answerer(self) -> Elicit | None:
-        """Who fills in a server's form: the person, or where there is none its own defaults, if settings say so."""
+        """Who fills in a server's form: the person; without one, its own defaults, if settings say so."""
         if self._services.person:
             return self._elicit
         return _fill_in if self._workspace.own.mcp_form_defaults else None
 
     async def _sign_in_for_more(self, server: str, address: str) -> None:
-        """The call waits meanwhile. The address is told as well: the browser may be the wrong one, or none."""
+        """The call waits meanwhile. The address is shown as well: the browser may be the wrong one, or none."""
         from teamwright.host.process.browser import open_browser  # noqa: PLC0415
 
         await open_browser(address, self._workspace.env)
@@ -195,12 +195,12 @@ class ServedTools(Struct, eq=False):
         return Elicited("accept", (decision.args or {}).get("content") or {})
 
     def _pushed(self, server: str, text: str, meta: dict[str, Any]) -> None:
-        """Words of a server's channel, for the main agent."""
+        """Pass words of a server's channel to the main agent."""
         letter = Letter(new_letter_id(), self._services.main, Sender("system", f"mcp:{server}"), Said(text))
         self._services.supervisor.launch(partial(self._services.supervisor.post, letter))
 
     async def ready(self) -> None:
-        """At most for as long as `MCP_TIMEOUT` says."""
+        """Wait for the servers, at most as long as `MCP_TIMEOUT` says."""
         if self.pool is not None:
             from teamwright.library.mcp_config import limits  # noqa: PLC0415
 
@@ -223,7 +223,7 @@ class ServedTools(Struct, eq=False):
                 self._services.log(f"prompts of MCP servers: {error}")
 
     def _tell_failures(self, states: "Sequence[ServerState]") -> None:
-        faulty = {name for name, config in self.configs.items() if config.fault}  # told when they were read
+        faulty = {name for name, config in self.configs.items() if config.fault}  # reported when they were read
         for state in states:
             if state.status in ("failed", "needs-auth") and state.name not in faulty:
                 name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or state.status
@@ -239,7 +239,7 @@ class ServedTools(Struct, eq=False):
     async def lease(
         self, stack: "AsyncExitStack", definition: AgentDefinition | None, agent: AgentId, parent: AgentId | None
     ) -> Mapping[str, Tool] | None:
-        """The tools of all servers that the agent can reach while it lives; None: there are none at all."""
+        """The tools of all servers that the agent can reach while it lives; None: there are no servers."""
         servers = () if definition is None else definition.mcp_servers
         inline: dict[str, ServerConfig] = {}
         if any(not isinstance(server, str) for server in servers):
@@ -259,7 +259,7 @@ class ServedTools(Struct, eq=False):
 
 
 async def _fill_in(_server: str, _message: str, schema: dict[str, Any]) -> "Elicited":
-    """A form's defaults; declined if it needs more than it suggests itself."""
+    """A form's defaults; declined if it requires more than they give."""
     from teamwright.core.data.extensions.server import Elicited  # noqa: PLC0415
 
     fields: dict[str, dict[str, Any]] = schema.get("properties") or {}

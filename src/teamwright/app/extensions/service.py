@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from teamwright.runtime.permissions.grants import Grants
 
 END_SECONDS = 5.0  # for hooks at the end of a session
-Served = Mapping[str, Tool] | None  # of servers that an agent can reach; None: the session's
+Served = Mapping[str, Tool] | None  # tools of servers that an agent can reach; None: the session's
 
 
 class Configured(Struct, frozen=True):
-    """What people wrote for a session, read before anything of it lives."""
+    """What people wrote for a session, read before anything of it is opened."""
 
-    agent_places: Sequence[tuple[str, Path]]  # of plugins
+    agent_places: Sequence[tuple[str, Path]]  # from plugins
     hooks: HookBook | None
     skills: Skillset
     servers: "Mapping[str, ServerConfig]"
@@ -58,7 +58,7 @@ class Configured(Struct, frozen=True):
     plugins_of_project: tuple[Path, ...] = ()  # directories of plugins that only the project turns on
 
     def missing(self, definition: AgentDefinition) -> list[str]:
-        """Servers that an agent of this kind needs, and that nobody has configured."""
+        """Servers that an agent of this kind needs and nobody has configured."""
         required = definition.required_mcp_servers
         names = [name for name in definition.mcp_servers if isinstance(name, str)]
         if not required and not names:
@@ -69,7 +69,7 @@ class Configured(Struct, frozen=True):
 
 
 def read_configured(options: Options, workspace: Workspace) -> Configured:
-    """Read only where somebody has brought something: most have not."""
+    """Read only if somebody has brought something: most have not."""
     skills, state = Skillset(options, workspace), workspace.home.root
     files = (state / "plugins" / "plugins.json", workspace.user / ".claude.json", workspace.project / ".mcp.json")
     named = options.plugin_dirs or options.mcp_config or workspace.settings.layers
@@ -118,14 +118,14 @@ class SessionExtensions:
         return self._standing.get(agent.id, Rules())
 
     def add_hooks(self) -> None:
-        """Those of the settings, and functions of whoever opened the session."""
+        """Add hooks of the settings, and functions of the code that opened the session."""
         if self._book is not None:
             self.points.use()
         for event, hooks in self._options.hooks.items():
             self._add_own(event, hooks)
 
     def _add_own(self, event: str, hooks: Sequence[OwnHook]) -> None:
-        """Functions of whoever opened the session."""
+        """Add functions of the code that opened the session."""
         known: dict[str, HookEvent] = {one: one for one in EVENTS}
         if event not in known:
             raise UsageError(f"hooks: there is no event {event!r}; there are {', '.join(EVENTS)}")
@@ -136,7 +136,7 @@ class SessionExtensions:
             except re.error as error:
                 raise UsageError(f"hooks: the matcher {matcher!r} of {event} is no expression: {error}") from None
 
-    # --- as others see it
+    # --- for others
 
     @property
     def points(self) -> HookPoints:
@@ -195,7 +195,7 @@ class SessionExtensions:
         self.servers.use_driver(exchange)
 
     def rules_of(self, agent: AgentId) -> Rules:
-        """The session's, what skills allow the agent now, and its own memory."""
+        """The session's rules, what skills allow the agent now, and its own memory."""
         return self._services.rules.of(agent) + self._grants.of(agent) + self._skills.rules
 
     def make_hooks(self) -> "Hooks":
@@ -258,7 +258,7 @@ class SessionExtensions:
         return self._services.spawner
 
     def _borrow(self, main: Agent, model: str) -> None:
-        """A skill's own model, for the turn that it begins; one that is under way keeps its own."""
+        """Use a skill's own model for the turn that it begins. A running turn keeps its model."""
         try:
             if not main.running and model != "inherit":
                 main.borrow_model(self._services.models.checked(model))
@@ -275,13 +275,13 @@ class SessionExtensions:
         texts = [part.text for part in answer.parts if isinstance(part, Text)]
         return Expanded(tuple(Text(text, "" if n else typed) for n, text in enumerate(texts)))
 
-    # --- the start and the end
+    # --- start and end
 
     def open(self, group: TaskGroup) -> None:
         if self._services.sandbox_setup is not None and (fence := self._services.sandbox) is not None:
             fence.open(group)
         self.servers.group = group
-        if self.servers.configs:  # begin to connect
+        if self.servers.configs:  # start connecting
             self.servers.use()
 
     async def arrive(self) -> None:
@@ -290,7 +290,7 @@ class SessionExtensions:
             self._resources = await self.equip(self._services.registry.main_definition, self._main, None)
             if self._resources is not None and self._resources.tools is not None:
                 self._render_again(self._resources.tools)
-        except ToolError as error:  # a server that the main agent's own definition needs
+        except ToolError as error:  # a server that the main agent's own definition needs is missing
             self._warn((str(error),))
         finally:
             self._here.set()
@@ -311,7 +311,7 @@ class SessionExtensions:
             await self._resources.close()
 
     def _other_tools(self) -> None:
-        """A person has agreed to changed tools of a server, or has switched one."""
+        """Render again: a person has approved changed tools of a server, or switched one."""
         if self.pool is not None:
             self._render_again(self.pool.reachable(self._main))
 
@@ -371,7 +371,7 @@ class SessionExtensions:
 
 
 def memory_folder(workspace: Workspace, definition: AgentDefinition) -> Path | None:
-    """The memory of agents of this kind, if they have one."""
+    """The memory directory of agents of this kind, if they have one."""
     if definition.memory is None:
         return None
     from teamwright.library.memory_dir import memory_directory  # noqa: PLC0415

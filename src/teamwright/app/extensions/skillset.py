@@ -1,4 +1,4 @@
-"""Skills and commands of a session; nothing of them is imported before somebody has written one."""
+"""Skills and commands of a session. Their code is imported only if somebody has written one."""
 
 import os
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ _FOLDERS = ("skills", "commands")
 
 
 class Skillset(Struct, eq=False):
-    """What is written; it is read again when it changes. `SkillRunner` runs it."""
+    """The written skills, read again when they change. `SkillRunner` runs them."""
 
     options: Options
     workspace: Workspace
     plugins: "Sequence[Plugin]" = ()
-    only: frozenset[str] | None = None  # what the model is told of, where somebody chose
-    rules: Rules = Rules()  # skills lie where agents may not read otherwise
+    only: frozenset[str] | None = None  # skills offered to the model; None: all
+    rules: Rules = Rules()  # let agents read the skills' folders
     _book: "SkillBook | None" = None
     _spec: "tuple[Skills, ToolSpec] | None" = None
 
@@ -57,7 +57,7 @@ class Skillset(Struct, eq=False):
         return self._book
 
     def _folders(self) -> list[Path]:
-        """Where skills or commands would lie."""
+        """Folders that may hold skills or commands."""
         workspace, sources = self.workspace, self.options.setting_sources
         homes = [MANAGED, *((workspace.user / ".claude", workspace.home.root) if "user" in sources else ())]
         if "project" in sources and workspace.trusted:
@@ -97,7 +97,7 @@ class Skillset(Struct, eq=False):
         return [] if book is None else book.current().commands
 
     def spec(self) -> ToolSpec | None:
-        """Of the Skill tool: the same object as long as the skills do not change. None where there are none."""
+        """Spec of the Skill tool, the same object as long as the skills do not change. None without skills."""
         book = self.book()
         skills = book.current() if book else None
         if skills is None or not skills.by_name:
@@ -109,7 +109,7 @@ class Skillset(Struct, eq=False):
         return self._spec[1]
 
     def tool(self, *, can_read: bool) -> dict[str, Tool]:
-        """None where there are no skills. `can_read`: whoever has it can read an output file."""
+        """The Skill tool, if there are skills. `can_read`: its owner can read an output file."""
         spec = None if self.book() is None else self.spec()
         if spec is None:
             return {}

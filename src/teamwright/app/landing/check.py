@@ -1,4 +1,4 @@
-"""The check of a project's landing queue: what settings say, and what a person has named once."""
+"""The check of a project's landing queue: from settings, or as a person once named it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ class _Remembered(Struct, frozen=True):
 
 
 def check_of(workspace: Workspace) -> str | None:
-    """The settings of a project count only where it is trusted: elsewhere they are not read. None: nobody has said."""
+    """None: nobody has said. A project's settings count only if it is trusted; otherwise they are not read."""
     said = workspace.own.land.check
     return _remembered(workspace) if said is None else said
 
@@ -39,7 +39,7 @@ def _remembered(workspace: Workspace) -> str | None:
 
 
 def remember_check(workspace: Workspace, check: str) -> None:
-    """In our own state, which no program in the sandbox reaches and no repository brings along."""
+    """Remember it in our own state, which programs in the sandbox cannot reach and repositories cannot bring along."""
     file = _file(workspace)
     make_dir(file.parent)
     replace_file(file, msgspec.json.encode(_Remembered(check)), synced=False)

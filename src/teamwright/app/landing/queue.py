@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from teamwright.store.acts.landing import SentBack
 
 MOST_OUTPUT = 12_000  # characters of a check's output in a letter
-_NOBODY = AgentId("landing")  # whose rights a check of the command has: those of the settings
+_NOBODY = AgentId("landing")  # owner of checks that a command runs, with the rights that settings give
 
 
 def _clean(text: str) -> str:
@@ -72,7 +72,7 @@ def open_landing(services: "Services") -> Landing:
 
 
 class LandingPlace(Struct, frozen=True):
-    """The queue for whoever has no session, and the store that it is in."""
+    """The queue without a session, and the store that it is in."""
 
     landing: Landing
     workspace: Workspace
@@ -81,7 +81,7 @@ class LandingPlace(Struct, frozen=True):
 
 @asynccontextmanager
 async def landing_here(options: Options) -> AsyncGenerator[LandingPlace]:
-    """Raises UsageError where the sandbox is on and nothing holds it."""
+    """Raises UsageError if the sandbox is on and nothing holds it."""
     from teamwright.app.session import arm_crashpoint  # noqa: PLC0415
 
     if point := options.env.get("TEAMWRIGHT_CRASHPOINT"):
@@ -147,7 +147,7 @@ def _open_fence(options: Options, workspace: Workspace) -> "SessionFence | None"
 
 
 async def _ring_all(home: Home, state: StateStore, sent: "SentBack") -> None:
-    """Processes that may have its reader, and the files of its task list."""
+    """Ring all processes, one of which may have the reader, and rewrite the files of the task list."""
     from teamwright.host.ipc.wakeup import ring  # noqa: PLC0415
     from teamwright.store.mirrors.task import TaskMirror  # noqa: PLC0415
     from teamwright.store.tables.processes import ProcessTable  # noqa: PLC0415

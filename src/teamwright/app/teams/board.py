@@ -1,4 +1,4 @@
-"""The task list of a session; once there are teams, they share it."""
+"""The task list of a session. Once there are teams, they share it."""
 
 from typing import TYPE_CHECKING
 

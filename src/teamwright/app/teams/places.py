@@ -22,10 +22,10 @@ from teamwright.host.panes.base import Panes, look
 if TYPE_CHECKING:
     from teamwright.runtime.teams.deps import TeammatePlaces
 
-PACKED = "TEAMWRIGHT_TEAMMATE"  # the environment variable in which a teammate's process finds what it is to be
+PACKED = "TEAMWRIGHT_TEAMMATE"  # environment variable with which a teammate's process is told what to be
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 _NO_ENGINE = "There is no engine, so teammates run here: `remote` needs one. `--engine URL` names it."
-# What a teammate's process takes over as it is; the rest is the lead's own or cannot be handed on.
+# What a teammate's process takes over unchanged; everything else is the lead's own or cannot be passed on.
 SHARED = (
     "fallback_model",
     "effort",
@@ -55,7 +55,7 @@ SHARED = (
 def open_places(
     asked: Asked, options: Options, workspace: Workspace, notes: list[str], since: int
 ) -> "TeammatePlaces | None":
-    """None: in this process, where they always can."""
+    """None: in this process, where teammates can always run."""
     own = workspace.own
     if asked == "remote" and not names_engine(options, workspace):
         notes.append(_NO_ENGINE)
@@ -91,9 +91,9 @@ def _panes(backend: str, workspace: Workspace, *, split: bool) -> Panes:
 def _command(
     member: Member, mode: Mode, options: Options, workspace: Workspace, since: int
 ) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Nothing secret and nothing from outside stands in argv: it is in the environment, which nobody else can read."""
+    """argv contains no secrets and nothing from outside: those are in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
-    packed["trust"] = workspace.trusted  # for as long as the session runs: it stands where its lead stands
+    packed["trust"] = workspace.trusted  # as long as the session runs, the teammate is trusted like its lead
     limits = options.limits
     names = {*KEYS, *key_names(workspace.settings)}
     env = {n: value for n, value in workspace.env.items() if n in names or n.startswith(("TEAMWRIGHT_", "MCP_"))}

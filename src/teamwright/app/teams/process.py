@@ -22,7 +22,7 @@ from teamwright.store.tables.state import StateStore
 
 
 class TeammateServices(Services):
-    """Where the lead is in another process: mode and limits are those that it handed on, and its person is asked."""
+    """The lead is in another process: it passed on mode and limits, and its person answers questions."""
 
     def __init__(self, setup: Setup, store: Store, packed: Packed) -> None:
         super().__init__(setup, store, packed.since)
@@ -47,7 +47,7 @@ class TeammateServices(Services):
 
 
 async def open_member(env: Mapping[str, str]) -> TeammateProcess:
-    """From what the lead handed on; it begins to live inside `async with`."""
+    """Opens a teammate from what the lead passed on; it begins to live inside `async with`."""
     if point := env.get("TEAMWRIGHT_TEAMMATE_CRASHPOINT"):
         arm_crashpoint(point)
     packed, options = unpack(env)
@@ -55,14 +55,14 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     workspace = setup.workspace
     store = await _open_store(setup, packed)
     services = TeammateServices(setup, store, packed)
-    _ = services.telemetry  # it watches from the first moment
+    _ = services.telemetry  # so that it watches from the first moment
     services.extensions.add_hooks()
     services.left_jobs = await JobTable(store.state.database).all(packed.session)
     return TeammateProcess(services, packed.agent, patience=workspace.own.adopt_seconds)
 
 
 async def _open_store(setup: Setup, packed: Packed) -> Store:
-    """As for a session, but of its main transcript nothing is opened: that is the lead's."""
+    """As for a session, but without opening the main transcript, which is the lead's."""
     space = await open_engine(setup.options, setup.workspace, member=True)
     home = setup.workspace.home if space is None else space.home
     try:

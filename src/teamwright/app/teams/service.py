@@ -1,4 +1,4 @@
-"""Teams, as a session or a teammate's process has them."""
+"""Opens the teams of a session or of a teammate's process."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SessionTeammates:
-    """What teammates are given: the session's desk and limits, their kind's tools and words."""
+    """What teammates are made with: the session's desk and limits, their kind's tools and words."""
 
     def __init__(self, services: "Services") -> None:
         self._services = services
@@ -36,7 +36,7 @@ class SessionTeammates:
     def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
         services = self._services
         words = team_words(member.name, member.team, role_of(definition))
-        mode = mode_here(services, member.mode)  # plan mode, if it begins in that, is told as it goes
+        mode = mode_here(services, member.mode)  # if it begins in plan mode, it is told so before its turn
         first, *rest = system_of(services, model, cwd, role=WORK, mode=mode)
         return (first, words, *rest, *services.extensions.told(definition))
 

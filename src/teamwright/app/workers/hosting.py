@@ -1,4 +1,4 @@
-"""Services of one agent on a worker: as those of a session, but its rules, its mode and its person are elsewhere."""
+"""Services of one agent on a worker: like a session's, but its rules, its mode and its person are elsewhere."""
 
 import hashlib
 import platform
@@ -74,7 +74,7 @@ class HostedServices(Services):
 
     @property
     def remotes(self) -> None:
-        """Its own agents run beside it."""
+        """Its own agents run in the same process."""
 
     @property
     def mode(self) -> Mode:
@@ -82,7 +82,7 @@ class HostedServices(Services):
 
     @property
     def copies(self) -> None:
-        """Nobody looks for them here."""
+        """Nobody looks for copies here."""
 
     @property
     def hosting(self) -> Hosting:
@@ -93,7 +93,7 @@ class HostedServices(Services):
         return Hosting(self._charter.agent, self._ground.process, room)
 
     def find_cwd(self, named: str) -> Path | None:
-        """Where it stood on another worker, in the clone that is here."""
+        """Where it was on another worker, mapped into the clone that is here."""
         mark = f"/{self._charter.agent}/{self._room.path.name}"
         before, found, below = named.partition(mark)
         path = self._room.path / below.lstrip("/") if before and found else self.workspace.cwd
@@ -121,7 +121,7 @@ class HostedServices(Services):
         await share_limits(self._base.meter, self.store.state, self.store.session, self.since)
 
     async def close(self) -> None:
-        """The engine and the models are all agents' of this worker."""
+        """Leaves engine and models open: all agents of this worker share them."""
         if (fence := self.__dict__.get("sandbox")) is not None:
             fence.close()
         self.store.lock.release()
@@ -131,7 +131,7 @@ class HostedServices(Services):
 
 
 class _Past(Struct, frozen=True):
-    """What other workers left of it."""
+    """What other workers left of an agent."""
 
     saved: tuple[SavedTree, ...] = ()
     cwd: str = ""  # where it began
@@ -139,7 +139,7 @@ class _Past(Struct, frozen=True):
 
 
 async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
-    """Its charter, its transcript, its files, its services. What cannot be had is an error in words."""
+    """Open its charter, its transcript, its files and its services. An error says what is missing."""
     space, agent = ground.space, remote.agent
     charter = await _read_charter(ground, remote)
     files = await _find_files(ground, charter.session)
@@ -216,7 +216,7 @@ def _read_past(path: Path) -> _Past:
 
 
 def _read_setup(ground: "Ground", charter: Charter, room: Room) -> Setup:
-    """Settings are the worker's own, as far as they restrict; of the repository only what agents read is used."""
+    """Settings are the worker's own, as far as they restrict; from the repository only what agents read is used."""
     options = Options(
         cwd=room.path / charter.directory,
         env=ground.env,
@@ -241,7 +241,7 @@ def _read_setup(ground: "Ground", charter: Charter, room: Room) -> Setup:
 
 
 def _read_rules(charter: Charter, workspace: Workspace) -> Rulebook:
-    """The lead's, and what the worker's own settings deny."""
+    """The lead's rules, and what the worker's own settings deny."""
     project, home = str(workspace.project), str(workspace.user.resolve())
     own = [parse_rules([rule.text], rule.source, project, home)[0] for rule in workspace.settings.permissions.deny]
     deny = Rules(deny=tuple(rule for rules in own for rule in rules))

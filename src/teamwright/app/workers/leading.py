@@ -26,14 +26,14 @@ _HOOKS: tuple[HookName, ...] = ("PreToolUse", "TaskCreated", "TaskCompleted", "T
 
 
 class TravellingCode:
-    """This repository: what leaves it, and what comes back to it."""
+    """Code that leaves this repository, and comes back to it."""
 
     def __init__(self, services: "Services", space: "Space") -> None:
         self.services, self.space = services, space
         self._departures: dict[tuple[Path, str], SharedRun[tuple[Journey, Author]]] = {}
 
     async def depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
-        """Many agents may be sent at once: git looks at the repository once for all that wait for it."""
+        """Agents that are sent at the same time share one look at the repository."""
         return await self._departures.setdefault((cwd, fetch), SharedRun()).get(partial(self._depart, cwd, fetch))
 
     async def _depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
@@ -127,7 +127,7 @@ def make_charter(services: "Services", draft: Draft, journey: Journey, author: A
 
 
 def _hooks(services: "Services") -> dict[HookName, tuple[str, ...]]:
-    """Which hooks of this process must be asked, by their matchers."""
+    """The lead's hooks that workers must ask about, by their matchers."""
     hooks = services.points.hooks
     if hooks is None:
         return {}
@@ -136,7 +136,7 @@ def _hooks(services: "Services") -> dict[HookName, tuple[str, ...]]:
 
 
 def _instructions(services: "Services") -> str:
-    """The person's own, wherever their agents run."""
+    """The person's own instructions, wherever their agents run."""
     workspace = services.workspace
     found = instructions.collect(
         workspace.user,

@@ -29,7 +29,7 @@ _OWN = ("anthropic", "openai")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """How a worker was called."""
+    """Options of a worker."""
 
     join: str
     name: str
@@ -54,7 +54,7 @@ class Ground(Struct, frozen=True, kw_only=True):
 
 
 class OpenWorker(Struct, frozen=True, kw_only=True):
-    """One that has joined; it may be given agents once its office has offered its slots."""
+    """A worker that has joined. It may be given agents once its office has offered its slots."""
 
     office: Office
     space: Space
@@ -62,7 +62,7 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
     drain_seconds: float
 
     async def close(self) -> None:
-        """Others take what it had, at once."""
+        """Others take over what it had, at once."""
         try:
             await self.space.close()
         finally:
@@ -119,7 +119,7 @@ def _offer(wanted: Wanted, models: Models) -> OfferSlots:
 
 
 def _providers(models: Models) -> tuple[str, ...]:
-    """Those that this machine has a key for, or that need none."""
+    """Providers that this machine has a key for, or that need none."""
     found = ["script"]
     for name in (*_OWN, *models.named):
         try:

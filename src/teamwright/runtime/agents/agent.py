@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "[This turn was interrupted {}.]"
 BY_PERSON, BY_STOP, BY_END = "by the person", "because the agent was stopped", "because the program ended"
-current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours is told explicitly
-current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that it works for
+current_agent: ContextVar[AgentId] = ContextVar("current_agent")  # for users' code; ours gets the id as an argument
+current_teammate: ContextVar[AgentId] = ContextVar("current_teammate")  # the teammate that the current agent works for
 _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "silence"})
 
 
@@ -63,9 +63,9 @@ class Agent:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
         self.history, self.desk, self.meter = history, spec.desk, spec.meter
         self.inbox, self.slot = AgentInbox(spec.id, shared.state, history.letters), Slot(shared.slots)
-        self.prompt = RenderedPrompt("", (), ())  # until it is rendered
+        self.prompt = RenderedPrompt("", (), ())  # until the first `render`
         self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
-        self.mode: Mode | None = spec.mode  # of its own; None: its parent's
+        self.mode: Mode | None = spec.mode  # its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
         self.plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
         self.moved = ""  # what it is told before its next request, where it continues on another machine
@@ -74,23 +74,23 @@ class Agent:
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
         self.left_running: Callable[[Sequence[Letter]], str] | None = None  # jobs of earlier turns, in words, each once
         self.gear: AgentResources | None = None
-        self.parked = False  # this process leaves it, in the middle of a turn if need be
-        self.halted: StoreError | None = None  # the disk did not take its last turn: nothing of it may go on from here
-        self.replied_at = 0  # the line of its last reply, or of a rewind after it: where a fork branches off
+        self.parked = False  # this process gives it up, even in the middle of a turn
+        self.halted: StoreError | None = None  # the disk refused its last turn: nothing may continue from it
+        self.replied_at = 0  # line of its last reply, or of a rewind after it: where a fork branches off
         self._transcript, self._shared = transcript, shared
         self._inner = shared.metered(spec, history, turns=True)
-        self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions: they are no turns
-        self._busy = anyio.Lock(fast_acquire=True)  # a turn, or the shortening of the conversation
-        self._lent: str | None = None  # the model that it goes back to after a turn
+        self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions, which are no turns
+        self._busy = anyio.Lock(fast_acquire=True)  # held by a turn, or by a change of the conversation
+        self._lent: str | None = None  # the model to go back to after a turn
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words
         self.closing, self._closed, self._resting, self._woken = False, Latch(), Latch(), Latch()
         self._seat = shared.seat(self, spec, transcript)
 
-    # --- what the loop sees
+    # --- called by the loop
 
     def emit(self, event: Event) -> None:
-        """Recorded first, then applied, then shown."""
+        """Record the event, then apply it, then show it."""
         if isinstance(event, Streamed):
             self._shared.bus.publish(Record(self.id, 0, 0, event))
             return
@@ -108,7 +108,7 @@ class Agent:
             self._shared.debug(brief(self.name, event))
 
     def listen(self, heard: Callable[[Event], None]) -> None:
-        """Tell somebody of everything that it does from now on, once that is recorded."""
+        """Call `heard` with every event from now on, after it is recorded; streamed pieces are left out."""
         self._listeners.append(heard)
 
     def request(self) -> Request:
@@ -126,7 +126,7 @@ class Agent:
         )
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        """The model, or the fallback once the first one is out of reach."""
+        """Ask the model, or the fallback once the model is unavailable."""
         try:
             return await self._inner.reply(request, on_delta)
         except ModelError as error:
@@ -142,10 +142,10 @@ class Agent:
             await anyio.sleep_forever()  # until it is parked
         decision = await self._shared.gate(agent, call)
         if getattr(decision, "interrupt", False):
-            self.interrupt()  # whoever denied it wants no other try
+            self.interrupt()  # the denial also ends the turn
         return decision
 
-    # --- what the session asks of it
+    # --- called by the session
 
     def render(self, prompt: RenderedPrompt, model: str, reason: str, effort: Effort | int | None) -> None:
         self.prompt = prompt
@@ -158,12 +158,12 @@ class Agent:
             self.emit(Rendered(rendered.prompt, model, reason, rendered.effort))
 
     def use_models(self, models: tuple[str, str], reason: str) -> None:
-        """One for plan mode, and one for the work; often the same."""
+        """One model for plan mode and one for the work; often the same."""
         self.plan_models = models if models[0] != models[1] else None
         self.use_model(models[0 if self.mode == "plan" else 1], reason)
 
     def borrow_model(self, model: str) -> None:
-        """For its next turn alone."""
+        """Use a model for the next turn only."""
         self._lent = self._lent or self.model
         self.use_model(model, "skill")
 
@@ -180,11 +180,11 @@ class Agent:
         await self._transcript.sync()
 
     def rest(self) -> None:
-        """It only waits from here on: its transcript needs no file handle meanwhile."""
+        """Close the transcript's file handle while the agent only waits."""
         self._transcript.rest()
 
     def abandon(self, why: str) -> None:
-        """Another machine has it: whatever still runs here, nothing of it is stored."""
+        """Another machine has taken over: store nothing of what still runs here."""
         self.parked = True
         self._transcript.give_up(why)
 
@@ -207,11 +207,11 @@ class Agent:
             self.use_models(self.plan_models, "mode")
 
     def use_tools(self, tools: Mapping[str, Tool], limits: Mapping[str, tuple[str, ...]]) -> None:
-        """Others than it was made with; before its first turn."""
+        """Replace the tools that it was made with; before its first turn."""
         self._seat.tools, self.limits = tools, limits
 
     async def put_away(self) -> None:
-        """It has ended: what it had for its life alone ends, too."""
+        """Release what the agent had for its life, once it has ended."""
         gear, self.gear = self.gear, None
         if gear is not None:
             await gear.close()
@@ -226,7 +226,7 @@ class Agent:
             return compactor is not None and await compactor.compact("manual", instructions)
 
     async def hear(self, message: Message) -> bool:
-        """Take something in without a turn: it is read with the next prompt. False while a turn runs."""
+        """Add a message without a turn: it is read with the next prompt. False while a turn runs."""
         if self._busy.locked():
             return False
         async with self._busy:
@@ -235,7 +235,7 @@ class Agent:
         return True
 
     async def rewind(self, prepare: Callable[[], Awaitable[Sequence[Event]]]) -> bool:
-        """Go back in the conversation, by events that are made while no turn can begin. False while one runs."""
+        """Go back in the conversation; `prepare` makes the events while no turn can begin. False while one runs."""
         if free := not self._busy.locked():
             async with self._busy:
                 for event in await prepare():
@@ -265,7 +265,7 @@ class Agent:
             return ()
 
     async def wait_at_rest(self) -> None:
-        """Until a letter comes; meanwhile others see that it rests."""
+        """Wait for a letter; meanwhile others see that it rests."""
         self._resting.set()
         await self.inbox.wait()
         self._woken.set()
@@ -282,7 +282,7 @@ class Agent:
         return self._scope is not None
 
     def close(self) -> None:
-        """End after the running turn has been interrupted; letters that wait are kept for a resume."""
+        """Interrupt the running turn and end; waiting letters are kept for a resume."""
         self.closing = True
         self.interrupt(BY_END)
         self.inbox.ring()
@@ -298,7 +298,7 @@ class Agent:
         return self._resting.is_set() and self.inbox.quiet
 
     async def woken(self) -> None:
-        """A wake-up came; only while it rests."""
+        """Wait for a wake-up; returns at once if it does not rest."""
         if self.resting:
             await self._woken.wait()
 
@@ -317,7 +317,7 @@ class Agent:
             with anyio.CancelScope() as scope:
                 self._scope = scope
                 end = await self._run(letters)
-        finally:  # also where the whole agent is stopped, not only its turn
+        finally:  # also if the whole agent is stopped, not only its turn
             self._scope = None
             with anyio.CancelScope(shield=True):
                 await self._end(end)
@@ -331,7 +331,7 @@ class Agent:
         try:
             for ended in await self._shared.settle(self.id, self.history):  # owed since an end that was not recorded
                 self.emit(ended)
-            if letters or not self.history.over:  # nothing is said to a turn that is only to be ended
+            if letters or not self.history.over:  # a turn that is only ended here needs no reminders
                 self.plan.tell()
             if self.moved and (letters or not self.history.over):
                 self.emit(Reminded(user(self.moved)))
@@ -373,7 +373,7 @@ class Agent:
         self.inbox.hand_back()
 
     def _halt(self, error: StoreError, end: TurnEnded | None = None) -> None:
-        """As if killed: a resume looks up what was done. Watchers must still see an end."""
+        """Stop as if killed: a resume looks up what was done. Watchers still see an end."""
         self.halted = error
         self._shared.trouble.report(error, f"the turn of {self.name} could not be recorded")
         failed = TurnEnded("failed", end.text if end else "", str(error))

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from teamwright.runtime.side_questions.fork import Aside
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
-SMALL = 2_000  # tokens that fit everywhere: no server is asked for its window before that
-MOST_ROUNDS = 3  # shortenings in a row without a reply that leaves room; then the turn ends
-CHARACTERS = 3  # a token, where a conversation must surely fit
+SMALL = 2_000  # tokens that fit every model: below that no server is asked for its window
+MOST_ROUNDS = 3  # compactions in a row after which no reply left room; then the turn ends
+CHARACTERS = 3  # per token, if a conversation must surely fit
 
 
 class Windows(Struct, eq=False):
-    """How many tokens each model takes: as the catalogue or the server says, or as its refusals taught us."""
+    """How many tokens each model takes: from the catalogue or the server, or learnt from its refusals."""
 
     _known: Callable[[str], int | None]
     _ask: Callable[[str], Awaitable[int | None]] | None = None
     _learnt: dict[str, int] = {}
 
     async def of(self, model: str) -> int | None:
-        """A server that does not know yet is asked again: it may have to load the model first."""
+        """Ask again if the server did not know: it may have had to load the model first."""
         window = self.known(model)
         if window is None and self._ask is not None:
             window = await self._ask(model)
@@ -39,7 +39,7 @@ class Windows(Struct, eq=False):
         return window
 
     def known(self, model: str) -> int | None:
-        """Without asking anybody."""
+        """The window as far as it is known, without asking a server."""
         return self._learnt.get(model) or self._known(model)
 
     def learn(self, model: str, tokens: int) -> None:
@@ -49,7 +49,7 @@ class Windows(Struct, eq=False):
 
 class Compacts(Protocol):
     async def before(self, agent: AgentId, why: Why, instructions: str) -> str:
-        """More instructions for the summary; raises UsageError to refuse one that was asked for."""
+        """Further instructions for the summary; raises UsageError to refuse a compaction that was asked for."""
         ...
 
     async def after(self, agent: AgentId, why: Why, summary: str) -> None: ...
@@ -60,10 +60,10 @@ class AgentCompactor(Struct, eq=False):
     _windows: Windows
     _facts: Facts
     _hooks: Compacts | None = None
-    _rounds: int = 0  # times in a row that it was shortened and no reply left room since
+    _rounds: int = 0  # compactions in a row after which no reply left room
 
     async def make_room(self) -> None:
-        """Before a request: compact if it would fill the window. Raises ModelError where that helps no more."""
+        """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
         window = await self._windows.of(agent.model) if tokens >= SMALL else None
         if window is None or not compaction.is_due(tokens, window):
@@ -76,26 +76,27 @@ class AgentCompactor(Struct, eq=False):
             agent.emit(Warned(f"The conversation could not be compacted: {error}"))
 
     def _give_up_in_time(self, tokens: int, window: int) -> None:
-        """Whatever is asked for after that begins anew."""
+        """Raise after too many compactions in a row; the next request counts anew."""
         if self._rounds == MOST_ROUNDS:
             self._rounds = 0
             what = compaction.what_fills(self._agent.history.messages, tokens, window)
             raise ModelError(compaction.FULL.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
-        """The provider refused the conversation as too long. True if it is shorter now: worth one more request."""
-        said, tokens = compaction.read_window(error.said or str(error)), self._tokens()  # our words hold an address
+        """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
+        # our own words contain an address
+        said, tokens = compaction.read_window(error.said or str(error)), self._tokens()
         self._windows.learn(self._agent.model, said or max(tokens * 9 // 10, SMALL))
         self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")
 
     def _tokens(self) -> int:
-        """That the next request will have: those of the last one, and four characters a token for what is new."""
+        """Tokens of the next request: those of the last one, and one for every four new characters."""
         history = self._agent.history
         return history.tokens + sum(map(compaction.size, history.messages[history.asked :])) // 4
 
     async def compact(self, why: Why, instructions: str = "") -> bool:
-        """One request for a summary; the conversation continues from it. False if there was nothing to summarise."""
+        """Continue the conversation from a summary by the model. False if there was nothing to summarise."""
         agent, history = self._agent, self._agent.history
         if history.calls:
             raise UsageError("the agent waits for the results of its calls; compact when they are there")

@@ -53,12 +53,13 @@ class AgentFactory(Struct, kw_only=True):
     keeper: Keeper | None = None
     rendered: dict[object, RenderedPrompt] = {}
     transcripts: Transcripts = Transcript
-    fetch: Callable[[AgentId, SessionFiles], Awaitable[None]] | None = None  # a transcript that others continued
-    lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts are with another session
+    # fetches a transcript that another machine continued
+    fetch: Callable[[AgentId, SessionFiles], Awaitable[None]] | None = None
+    lodgers: dict[AgentId, SessionFiles] = {}  # agents whose transcripts belong to another session
 
     def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
-        """An agent on a transcript that is open already; its prompt is still to be rendered."""
-        self.bus.agents.setdefault(spec.id, transcript.lines)  # what was there before anybody could watch
+        """Make an agent on an open transcript; its prompt is still to be rendered."""
+        self.bus.agents.setdefault(spec.id, transcript.lines)  # lines from before anybody could watch
         agent = Agent(spec, history, transcript, self)
         hooks = None if self.around is None else CompactHooks(self.around, agent)
         agent.use_compactor(AgentCompactor(agent, self.windows, self.facts, hooks))
@@ -112,10 +113,10 @@ class AgentFactory(Struct, kw_only=True):
         history: History | None = None,
         transcript: Transcript | None = None,
     ) -> Agent:
-        """A new agent with a transcript of its own; a fork brings the history that it branches off from.
+        """Begin a new agent with a transcript of its own; a fork brings the history that it branches off from.
 
-        `transcript`, with its history: of one that was killed before it could do anything. It begins once more, after
-        its first line, if that still tells where it works.
+        `transcript` and its history are given for an agent that was killed before it did anything. It begins again
+        after its first line, if that still names the right directory.
         """
         first = history.started if transcript is not None and history is not None else None
         transcript = transcript or self.transcripts.create(self.files_of(spec.id).agent(spec.id))
@@ -128,7 +129,7 @@ class AgentFactory(Struct, kw_only=True):
         return agent
 
     def resume(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
-        """An agent on the transcript that `reopen` gave, with the prompt that it had."""
+        """Resume an agent on the transcript that `reopen` gave, with the prompt that it had."""
         assert history.rendered is not None
         agent = self.make(spec, history, transcript)
         agent.prompt = self.stored_prompt(history.rendered.prompt, spec.id)
@@ -136,9 +137,9 @@ class AgentFactory(Struct, kw_only=True):
         return agent
 
     async def reopen(self, id: AgentId) -> tuple[Transcript, History]:
-        """The transcript of an agent that has ended, here or in another process, to continue with.
+        """Open the transcript of an agent that has ended, here or in another process, to continue it.
 
-        About calls that were in flight when a process was killed, the store knows more than the transcript.
+        The store knows more than the transcript about calls that were in flight when a process was killed.
         """
         if self.fetch is not None:
             await self.fetch(id, self.files_of(id))
@@ -166,7 +167,7 @@ class AgentFactory(Struct, kw_only=True):
         return transcript, history
 
     def _fold(self, events: Sequence[Durable]) -> History:
-        """A fork's history begins with what its parent's was when it branched off."""
+        """Fold events into a history. A fork's begins with its parent's history up to the branch."""
         first = next(iter(events), None)
         if not isinstance(first, AgentStarted) or first.source is None:
             return fold(events)
@@ -179,9 +180,10 @@ class AgentFactory(Struct, kw_only=True):
         return fold(events, before.branch(before.messages, before.calls.values()))
 
     def prompt(self, key: object, system: Callable[[], tuple[str, ...]], specs: tuple[ToolSpec, ...]) -> RenderedPrompt:
-        """Rendered once for all agents with the same key: they share the very objects, and so the encoded bytes."""
+        """Render once for each key: agents with the same key share the objects, and so the encoded bytes."""
         if key not in self.rendered:
-            text, alone = system(), self.fetch is None  # else the engine has it before any line that names it
+            # an engine has the prompt before any line that names it, so no sync is needed
+            text, alone = system(), self.fetch is None
             hash = prompts.put(self.files.prompts, text, specs, synced=alone)
             self.rendered[key] = RenderedPrompt(hash, text, specs)
         return self.rendered[key]

@@ -10,14 +10,14 @@ from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.concurrency.latch import Latch
 from teamwright.store.tables.state import StateStore
 
-GATHER = 0.2  # seconds for jobs that end together to be told of together
+GATHER = 0.2  # seconds to wait so that jobs that end together are reported together
 
 
 class AgentInbox:
-    """Reads the store only after the bell rang; a lost bell costs a look, never a letter."""
+    """Reads the store only after the bell has rung. A lost ring delays a letter, but never loses it."""
 
     def __init__(self, agent: AgentId, store: StateStore, delivered: Container[LetterId]) -> None:
-        """`delivered` are the ids in the agent's transcript: what counts, whatever the store still believes."""
+        """`delivered`: the ids in the agent's transcript, which count even if the store disagrees."""
         self._agent = agent
         self._delivered = delivered
         self._store = store
@@ -70,7 +70,7 @@ class AgentInbox:
             self._bell = Latch()  # before reading, so that a letter that lands meanwhile rings again
             stored = await self._store.waiting(self._agent)
             if known := [letter.id for letter in stored if letter.id in self._delivered]:
-                self.acknowledge(known)  # an earlier process, or an interrupt, came between the two
+                self.acknowledge(known)  # in the transcript, but a crash or an interrupt came before the store knew
             gone = self._handed | self._read
             self._held = [x for x in stored if x.id not in gone and x.id not in self._delivered]
             ids = {letter.id for letter in stored}
@@ -82,13 +82,13 @@ class AgentInbox:
         return self._rung
 
     async def aside(self) -> list[Letter]:
-        """What waits for code, in the order it came; `read` takes it away."""
-        with anyio.CancelScope(shield=True):  # a bell that was heard is followed by a look
+        """Letters for code, in the order they came; `read` removes them."""
+        with anyio.CancelScope(shield=True):  # a bell that was heard must be followed by a look
             await self._look()
         return [x for x in self._held if self.is_aside is not None and self.is_aside(x)]
 
     def read(self, letters: Sequence[LetterId]) -> None:
-        """Code has these. A crash before the store knows gives them once more: no transcript has them."""
+        """Code has read these. After a crash before the store knows, they come again: no transcript has them."""
         self._read.update(letters)
         self._held = [x for x in self._held if x.id not in self._read]
         self.acknowledge(letters)
@@ -99,13 +99,13 @@ class AgentInbox:
         return self._held if aside is None else [x for x in self._held if not aside(x)]
 
     async def _gather(self) -> None:
-        """Notices alone wait a moment for those of jobs that end just now; anything else is handed over at once."""
+        """If only notices wait, wait a moment for jobs that end just now; anything else is handed over at once."""
         if not self._may_gather():
             return
         with anyio.move_on_after(GATHER):
             while self._may_gather():
                 await self._bell.wait()
-                with anyio.CancelScope(shield=True):  # a bell that was heard is followed by a look
+                with anyio.CancelScope(shield=True):  # a bell that was heard must be followed by a look
                     await self._look()
 
     def _may_gather(self) -> bool:
@@ -120,15 +120,15 @@ class AgentInbox:
             self.on_read()
 
     async def withdraw(self, letter: LetterId) -> bool:
-        """The person takes a letter back. False if the agent has it already."""
+        """Take a letter back for the person. False if the agent already has it."""
         if letter in self._handed or letter in self._delivered:
             return False
-        self._handed.add(letter)  # a look at the store that is under way must not give it out any more
+        self._handed.add(letter)  # a look at the store in progress must not hand it out
         self.forget(letter)
         return await self._store.withdraw(letter)
 
     def forget(self, letter: LetterId) -> None:
-        """It was withdrawn from the store before it was handed over."""
+        """Drop a letter that was withdrawn from the store before it was handed over."""
         self._held = [held for held in self._held if held.id != letter]
 
     async def unread(self) -> list[Letter]:
@@ -138,18 +138,18 @@ class AgentInbox:
         return [x for x in stored if x.id not in gone and x.id not in self._delivered]
 
     def hand_back(self) -> None:
-        """A turn ended before it had delivered everything it took: look at the store again."""
+        """The turn ended before everything that it took was delivered: look at the store again."""
         self._handed.clear()
         self.ring()
 
     def give_up(self) -> None:
-        """The store cannot be used: what was taken stays there, until somebody rings."""
+        """The store cannot be used: what was taken stays there until somebody rings."""
         self._handed.clear()
         self._held, self._bell = [], Latch()
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits and nothing rang."""
+        """Whether nothing waits that wakes the agent, and no bell has rung."""
         return not self._loud and not self._bell.is_set()
 
     @property

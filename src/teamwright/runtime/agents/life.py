@@ -9,7 +9,7 @@ from teamwright.runtime.agents.agent import Agent
 
 
 class LifePolicy(Protocol):
-    """What is particular to the main agent, to one that runs once, and to a teammate."""
+    """What differs between the main agent, an agent that runs once, and a teammate."""
 
     @property
     def over(self) -> bool: ...
@@ -21,11 +21,11 @@ class LifePolicy(Protocol):
     async def turn(self, letters: Sequence[Letter]) -> None: ...
 
     async def wait_for_jobs(self) -> bool:
-        """Wait while jobs of its own run. False if none does, or if it does not wait for them."""
+        """Wait while its own jobs run. False if none does, or if it does not wait for them."""
         ...
 
     async def rest(self) -> None:
-        """Nothing is to be done: end, or wait for a letter."""
+        """Nothing is left to do: end, or wait for a letter."""
         ...
 
 
@@ -38,7 +38,7 @@ async def live(policy: LifePolicy) -> None:
 
 
 async def turn_in_slot(agent: Agent, letters: Sequence[Letter]) -> TurnEnded:
-    """Only so many agents work at once; one that waits for its turn, or has had it, needs no file handle."""
+    """Run a turn in a slot. An agent that waits for a slot, or has finished its turn, needs no file handle."""
     if agent.slot.must_wait:
         agent.rest()
     await agent.slot.take()
@@ -50,7 +50,7 @@ async def turn_in_slot(agent: Agent, letters: Sequence[Letter]) -> TurnEnded:
 
 
 class MainLife:
-    """For as long as the session lives. Jobs report by letters; the session itself waits for them where it must."""
+    """Lives as long as the session. Jobs report by letters; the session itself waits for them where it must."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -74,10 +74,10 @@ class MainLife:
 
 
 class OnceLife:
-    """Until nothing is left to say and no job of its own runs any more, or a turn does not end well."""
+    """Lives until nothing is left to say and none of its own jobs runs, or until a turn ends badly."""
 
     def __init__(self, agent: Agent, jobs: Callable[[Agent, float], Awaitable[float | None]]) -> None:
-        """`jobs` waits while some run, and tells for how long commands alone held the end up; None: none runs."""
+        """`jobs` waits while some run, and returns how long only commands held up the end; None: no job runs."""
         self._agent, self._jobs, self._waited = agent, jobs, 0.0
         self.end: tuple[JobStatus, str] | None = None
 
@@ -99,13 +99,14 @@ class OnceLife:
         return waited is not None
 
     async def rest(self) -> None:
-        """A letter that arrives after this check wakes it again: nothing is awaited until it has left the living."""
+        """End if no letter waits. A later letter resumes the agent: nothing is awaited between this check and its
+        end."""
         if self._agent.inbox.quiet:
             self.end = "completed", ""
 
 
 def how_ended(end: TurnEnded) -> tuple[JobStatus, str]:
-    """How an agent's last turn ends its run. A limit is an end with what there is, and says so."""
+    """How an agent's last turn ends its run. At a limit the run counts as completed, and says so."""
     match end.reason:
         case "max_turns" | "max_budget":
             return "completed", end.error

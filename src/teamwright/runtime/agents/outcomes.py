@@ -1,7 +1,7 @@
 """Outcomes of calls that have no result, after a crash or an interrupt.
 
-A tool that only changes our own store has its outcome looked up there by key, as its traits say; every other outcome
-is unknown.
+If a tool only changes our own store, its outcome is looked up there by key, as its traits say; every other outcome is
+unknown.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from teamwright.store.tables.teams import TeamTable
 
 CRASH, INTERRUPT = "the program ended", "the turn was interrupted"
-LOOK_LIMIT = 10.0  # seconds to find out at an interrupt; then the outcome counts as unknown
+LOOK_LIMIT = 10.0  # seconds for the lookup at an interrupt; then the outcome counts as unknown
 
 
 class Books(Struct, frozen=True, kw_only=True):
-    """Where calls of this session leave their traces."""
+    """The tables in which calls of this session leave traces."""
 
     session: SessionId
     mail: "MailTable"
@@ -47,25 +47,26 @@ class Books(Struct, frozen=True, kw_only=True):
         return found.id if found else None
 
     async def kept(self, id: str) -> bool:
-        """Is there still a schedule of this id?"""
+        """Whether a schedule of this id still exists."""
         return self.schedules is not None and any(row.id == id for row in await self.schedules.all(self.session))
 
 
 class Outcomes(Struct, frozen=True, kw_only=True):
-    """A call's id is unique in its agent's conversation only, so everything is looked up by both."""
+    """Looks up outcomes by agent and call: a call's id is unique only in its agent's conversation."""
 
-    job: Callable[[AgentId, CallId], "JobRow | None"]  # that the call began
-    status: Callable[[str], str]  # of a job by its id; empty if it is not known here
+    job: Callable[[AgentId, CallId], "JobRow | None"]  # the job that the call began
+    status: Callable[[str], str]  # of a job by its id; empty if it is unknown here
     posted: Callable[[LetterId], Awaitable[bool]]
     books: Books | None  # None: another session made the calls
-    catalog: Catalog  # how each tool looks up its own
+    catalog: Catalog  # says how each tool looks up its outcome
 
     async def after_crash(self, agent: AgentId, history: History) -> list[ToolEnded]:
-        """Each call that was in flight gets the one result that is true."""
+        """The one true result for each call that was in flight."""
         return [await self._answer(agent, history, u, CRASH) for u in history.unfinished(crashed=True)]
 
     async def at_interrupt(self, agent: AgentId, history: History) -> list[ToolEnded]:
-        """The same for calls of a living process. What was not begun needs no look, but agents are begun unsaid."""
+        """The same for calls of a living process. Calls that never began need no lookup, unless their start is not
+        recorded."""
         owed = history.unfinished(crashed=False)
         try:
             with anyio.move_on_after(LOOK_LIMIT):
@@ -78,7 +79,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         except DiskError:
             raise  # nothing of this agent may continue from here
         except StoreError:
-            pass  # what cannot be looked up now is unknown
+            pass  # what cannot be looked up now stays unknown
         return owed
 
     async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded, when: str) -> ToolEnded:
@@ -99,7 +100,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
 def outcomes_of(
     jobs: "Jobs", posted: Callable[[LetterId], Awaitable[bool]], books: Books, catalog: Catalog
 ) -> Outcomes:
-    """Of the calls of this process."""
+    """For the calls of this process."""
 
     def job(owner: AgentId, call: CallId) -> "JobRow | None":
         found = jobs.begun_by(owner, call)
@@ -113,9 +114,9 @@ def outcomes_of(
 
 
 def left_by(outcomes: Outcomes, rows: "Iterable[JobRow]", *, copied: bool) -> Outcomes:
-    """Of the calls of an earlier process: its jobs are known by their rows alone.
+    """For the calls of an earlier process, whose jobs are known only by their rows.
 
-    A copy of a session has calls that were made under the other one's id: of those no book tells.
+    A copied session contains calls made under the original's id: no table tells of those.
     """
     known = {(row.owner, row.call): row for row in rows if row.call}
 
@@ -126,7 +127,7 @@ def left_by(outcomes: Outcomes, rows: "Iterable[JobRow]", *, copied: bool) -> Ou
 
 
 async def team_made(found: Outcomes, agent: AgentId, call: ToolCall, when: str, words: str = "") -> Told | None:
-    """What a call made of the team; `words` if it made nothing."""
+    """What a call changed in the team; `words` if it changed nothing."""
     if (books := found.books) is None:
         return None
     if (done := await books.teams.made_by(agent, call.id)) is not None:
@@ -143,5 +144,5 @@ def _of_job(job: "JobRow", when: str) -> Told:
 
 
 def lost(words: str, when: str) -> Told:
-    """Words of a call that left no trace; `{}` in them stands for what came between."""
+    """The result of a call that left no trace; `{}` in `words` stands for what came between."""
     return words.format(when.capitalize()), True

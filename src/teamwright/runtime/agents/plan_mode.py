@@ -1,4 +1,4 @@
-"""Plan mode of an agent: how it begins and ends, and what the agent is told of it, by who approves its plan."""
+"""Plan mode of an agent: how it begins and ends, and what the agent is told, depending on who approves its plan."""
 
 from typing import Literal, Protocol
 
@@ -25,7 +25,7 @@ def plan_on(approver: Approver) -> str:
 
 
 class Planner(Protocol):
-    """What plan mode knows of its agent."""
+    """What plan mode needs of its agent."""
 
     mode: Mode | None
 
@@ -37,7 +37,7 @@ class Planner(Protocol):
 class PlanMode(Struct, eq=False):
     _agent: Planner
     approver: Approver
-    _told: bool = False  # does the agent know that it is on?
+    _told: bool = False  # whether the agent knows that it is on
     _before: Mode | None = None
 
     def enter(self) -> None:
@@ -46,25 +46,25 @@ class PlanMode(Struct, eq=False):
         self._told = True  # by the result of the call
 
     def leave(self) -> None:
-        """Back to the mode before, unless the person has chosen one since; the main agent's is at least `default`."""
+        """Go back to the mode before, or to `default`, unless the person has chosen another since."""
         before = self._before if self._before != "plan" else None
         if self._agent.mode == "plan":
             self._agent.set_mode(before or "default")
         self._told = False
 
     def approved(self, mode: Mode | None) -> None:
-        """On in this mode, or in the session's."""
+        """Go on in this mode; None: in the session's."""
         if self._agent.mode == "plan":
             self._agent.mode = mode
             self._agent.emit(ModeChanged(mode or "bubble"))
 
     def tell(self) -> None:
-        """Before a turn, if the mode is another than the agent knows."""
+        """Before a turn: tell the agent if the mode is not the one that it knows."""
         planning = self._agent.mode == "plan"
         if planning != self._told:
             self._agent.emit(Reminded(user(plan_on(self.approver) if planning else PLAN_OFF)))
         self._told = planning
 
     def forget(self) -> None:
-        """What the agent was told of it may have been taken away."""
+        """What the agent was told may be gone from the conversation."""
         self._told = False

@@ -7,10 +7,10 @@ from msgspec import Struct
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.text import few, shown
 
-MOST_RULES = 10  # that are named
+MOST_RULES = 10  # that are listed
 MOST_SHOWN = 80  # characters of one rule
 
-# The main agent and teammates begin with the same text, so that a provider's cache serves it to all of them.
+# The main agent and teammates begin with the same text, so that all of them share a provider's cache.
 WORK = """\
 You are Teamwright, a coding agent that works in a person's repository through tools.
 
@@ -73,12 +73,12 @@ attached to it."""
 
 
 def reader(*, person: bool, asked: bool) -> str:
-    """Who reads the main agent. `person`: at a terminal; `asked`: somebody answers questions."""
+    """Who reads the main agent's words. `person`: at a terminal; `asked`: somebody answers questions."""
     return _WATCHED if person else _FOLLOWED if asked else _ALONE
 
 
 def audience(reads: str) -> str:
-    """Who reads the main agent, and who may order it."""
+    """Who reads the main agent's words, and who may give it orders."""
     return f"# Who you work for\n{reads}\n{_ORDERS}"
 
 
@@ -94,19 +94,19 @@ _UNASKED = {
 
 
 class Surroundings(Struct, frozen=True):
-    """Where an agent works, as it is told."""
+    """Where an agent works, for its prompt."""
 
     cwd: str
     platform: str
     date: str
     model: str
-    git: str = ""  # what is to be known of the repository; empty where there is none
+    git: str = ""  # facts about the repository; empty if there are none
     directories: tuple[str, ...] = ()
     permissions: str = ""
 
 
 def permission_words(mode: Mode, allow: Sequence[str], *, asked: bool) -> str:
-    """What runs without a question in this mode and by these rules, and what becomes of the rest."""
+    """What runs without a question in this mode and by these rules, and what happens to the rest."""
     if mode == "bypassPermissions":
         return f"{_PERMISSIONS}{mode}: nothing is asked."
     if mode == "plan":
@@ -129,10 +129,10 @@ def system_prompt(
     append: str = "",
     bare: bool = False,
 ) -> tuple[str, ...]:
-    """`role` is what the agent is, `work_for` for whom; `told` is what it is told besides, such as instructions;
-    `append` comes last; `bare`: nothing of whom it works for, nor where.
+    """The parts of a system prompt. Those that rarely change come first, so that sessions share the beginning.
 
-    The parts that rarely change come first, so that sessions share the beginning.
+    `role` is what the agent is, `work_for` for whom it works; `told` is further text, such as instructions; `append`
+    comes last; `bare` leaves out for whom and where it works.
     """
     lines = [
         PLACE,
@@ -147,9 +147,9 @@ def system_prompt(
 
 
 def changed_facts(prompt: str, since: Iterable[str], reader: str, permissions: str) -> str:
-    """What to tell an agent that goes on under other circumstances; empty if it was told this last.
+    """What to tell an agent that continues under other circumstances; empty if it already knows.
 
-    `since` is what it heard after its prompt, newest first. A prompt that a person wrote tells nothing of the kind, and
+    `since` is what it heard after its prompt, newest first. A prompt that a person wrote says nothing of the kind, and
     nothing is added to it.
     """
     if PLACE not in prompt:
@@ -183,6 +183,6 @@ _ROLE = "# Your role in the team"
 
 
 def team_words(name: str, team: str, role: str) -> str:
-    """Whom a teammate works for, and as what."""
+    """Whom a teammate works for, and in which role."""
     words = _TEAM.format(name=name, team=team)
     return f"{words}\n\n{_ROLE}\n{role}" if role.strip() else words

@@ -28,12 +28,12 @@ class AgentResources(Struct, frozen=True):
 
 Equip = Callable[
     [AgentDefinition | None, AgentId, AgentId | None], Awaitable[AgentResources | None]
-]  # for whom, and its parent
+]  # (definition, agent, its parent)
 Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
 class Extensions(Protocol):
-    """What people brought to a session, for those who show it or ask something of it."""
+    """What people brought to a session: skills, servers, hooks."""
 
     @property
     def points(self) -> HookPoints: ...
@@ -42,7 +42,7 @@ class Extensions(Protocol):
     def pool(self) -> "ServerPool | None": ...
 
     async def set_server(self, op: "SetServer") -> None:
-        """Raises UsageError where there is no such server."""
+        """Raises UsageError if there is no such server."""
         ...
 
     @property
@@ -52,35 +52,35 @@ class Extensions(Protocol):
 
     @property
     def prompts(self) -> "list[tuple[str, ServerPrompt]]":
-        """Of servers, as commands."""
+        """Prompts of servers, as commands."""
         ...
 
     @property
     def offered(self) -> "list[Skill]":
-        """What the model may call."""
+        """Skills that the model may call."""
         ...
 
     @property
     def commands(self) -> "list[Skill]":
-        """What a person may call as `/name`."""
+        """Skills that a person may call as `/name`."""
         ...
 
     async def mentions(self, text: str) -> tuple[Text, ...]:
-        """What a prompt names by `@`: files, and resources of servers."""
+        """Files and servers' resources that a prompt names with `@`."""
         ...
 
     async def expand(self, text: str) -> "Expanded | None":
-        """`/name words` instead of a prompt; None: it is meant for the model as it is."""
+        """What `/name words` stands for; None: the model gets the text as it is."""
         ...
 
     def make_hooks(self) -> "Hooks": ...
 
     def open(self, group: TaskGroup) -> None:
-        """Begin to connect to servers."""
+        """Start connecting to servers."""
         ...
 
     async def arrive(self) -> None:
-        """Before the first turn: servers are connected to, or have failed, or the time for it is over."""
+        """Before the first turn: wait until servers are connected or have failed, or the time is over."""
         ...
 
     async def arrived(self) -> None:
@@ -88,17 +88,17 @@ class Extensions(Protocol):
         ...
 
     async def leave(self, *, limit: float, ends: bool = True) -> None:
-        """After the last turn, while tasks can still work; `ends`: the session, not only this process."""
+        """After the last turn, while tasks still run. `ends`: the session ends, not only this process."""
         ...
 
     def add_agents(self, agents: Mapping[str, Any]) -> None:
-        """Further definitions; before the first turn."""
+        """Add definitions; before the first turn."""
         ...
 
     def only_skills(self, names: Sequence[str]) -> None:
-        """What the model is told of, where somebody chose."""
+        """Offer the model only these skills."""
         ...
 
     def use_driver(self, exchange: Exchange) -> None:
-        """The program that drives us holds servers of its own; this is how they are spoken to."""
+        """Set how to talk to the servers of the driving program."""
         ...

@@ -31,18 +31,18 @@ from teamwright.store.tables.state import now_ms
 
 
 class Origin(Struct, frozen=True):
-    """What a surface asked for. At most one of `resume` and `last`."""
+    """Which session a surface asked for. At most one of `resume` and `last`."""
 
     resume: str | None = None
     last: bool = False  # the latest session of this directory in which something was said
     fork: bool = False  # continue under a new id; the original stays as it is
-    id: str | None = None  # of the new session
-    at: str | None = None  # only up to this line, by the UUID under which programs know it
-    drops: str | None = None  # the prompt whose turn alone may be lost by that
+    id: str | None = None  # for the new session
+    at: str | None = None  # only up to the line with this UUID, as programs know it
+    drops: str | None = None  # the prompt whose turn alone may be lost by `at`
 
 
 class Opened(Struct):
-    """A session's main transcript, ready to be written by us alone."""
+    """A session's main transcript, ready to be written by this process alone."""
 
     id: SessionId
     files: SessionFiles
@@ -54,7 +54,7 @@ class Opened(Struct):
     ended_at: int = 0  # when it was last written before, in milliseconds
 
     def answered(self, agent: AgentId, call: CallId) -> bool:
-        """Is the result of this call in its agent's transcript?"""
+        """Whether the result of this call is in its agent's transcript."""
         if agent == self.id:
             return call in self.history.used and call not in {c.id for c in self.history.open_calls}
         path = self.files.agent(agent)
@@ -64,7 +64,7 @@ class Opened(Struct):
         return any(isinstance(line.event, ToolEnded) and line.event.call_id == call for _, line in lines)
 
     def left(self, agent: AgentId) -> JobResult:
-        """What an agent that was at work had said since it was last heard of, and what it had used."""
+        """What an agent at work had said since its last end, and what it had used."""
         path = self.files.agent(agent)
         said, usage, uses, began, last = "", Usage(), 0, 0, 0
         for _, line in transcripts.read(path) if path.is_file() else ():
@@ -82,7 +82,7 @@ class Opened(Struct):
 
 
 def open_history(origin: Origin, home: Home, cwd: Path, made: Transcripts = Transcript) -> Opened:
-    """`made` makes and opens transcripts."""
+    """Open the session that `origin` asks for; `made` makes and opens transcripts."""
     if origin.id is not None and not is_session_id(origin.id):
         raise UsageError(f"--session-id {origin.id!r} is not a UUID")
     old = _find(origin, home, cwd) if origin.resume or origin.last else None
@@ -141,7 +141,7 @@ def _begin(id: SessionId, files: SessionFiles, making: _Making, source: Path | N
 
 
 def _last_line(source: Path, origin: Origin) -> int | None:
-    """Where a session that continues from an earlier point is cut; None: nowhere."""
+    """The last line to keep if a session continues from an earlier point; None: keep all."""
     if origin.at is None:
         return None
     agent = AgentId(source.stem)
@@ -161,7 +161,7 @@ def _last_line(source: Path, origin: Origin) -> int | None:
 def _copy(
     id: SessionId, files: SessionFiles, making: _Making, source: Path | None, lock: Lock, kept: int | None = None
 ) -> Opened:
-    """A new transcript, with the history of `source` if there is one, up to the line `kept`."""
+    """Make a transcript, with a copy of the history of `source`, if given, up to the line `kept`."""
     transcript = making.made.create(files.transcript)
     started = AgentStarted(id, str(making.cwd), __version__)
     transcript.append(started, now_ms())
@@ -206,7 +206,7 @@ def _go_on(id: SessionId, path: Path, lock: Lock, made: Transcripts, kept: int |
     resumed = Resumed(__version__, torn)
     transcript.append(resumed, now_ms())
     history.apply(resumed)
-    if kept is not None:  # a transcript only grows: what comes after is left out of the conversation
+    if kept is not None:  # a transcript only grows, so later lines are left out of the conversation instead
         cut = Compacted(tuple(before(events, kept + 1).messages), "manual", 0, Usage())
         transcript.append(cut, now_ms())
         history.apply(cut)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Answers(Struct, frozen=True):
-    """How often an agent has answered other agents, since a person spoke or it used a tool."""
+    """How often an agent has answered other agents since a person spoke or it used a tool."""
 
     since: tuple[int, int]
-    last: tuple[int, int | None] | None = None  # its run and how many turns have ended; None: it lives no more
+    last: tuple[int, int | None] | None = None  # its run, and how many turns have ended (None: it no longer lives)
     many: int = 0
 
 
@@ -41,10 +41,10 @@ class Spawner:
         self.known: dict[AgentId, AgentRecord] = {}
         self._resuming: set[AgentId] = set()
         self._answers: dict[AgentId, Answers] = {}
-        self._names: set[str] = set()  # given out, also to agents that are still being made
+        self._names: set[str] = set()  # given out, also to agents still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
-        """Start the agent and, if the plan says so, wait for it. A job that runs still is in the background."""
+        """Start the agent and, if the plan says so, wait for it. A job that still runs is in the background."""
         parent = self._supervisor.agent(ctx.agent)
         assert parent is not None
         if ask.kind and (words := self._deps.refusal(ask.kind)):
@@ -83,7 +83,7 @@ class Spawner:
             gear = await self._deps.equip(definition, own, parent.id)
             birth = Birth(own, self._free_name(ask.name) if ask.name else name, ctx.call_id, tree, gear)
             if plan.context == "inherit":
-                await parent.sync()  # what it points to is on the disk before it begins
+                await parent.sync()  # the history that the fork points to is on disk before it begins
                 made = self._making.fork(ask, parent, ctx, birth)
             else:
                 assert definition is not None
@@ -98,7 +98,7 @@ class Spawner:
         return job
 
     async def _send_away(self, ask: Ask, definition: AgentDefinition, parent: Agent, ctx: ToolContext) -> Job:
-        """To a worker."""
+        """Start the agent on a worker."""
         from teamwright.runtime.workers.remotes import Draft  # noqa: PLC0415
 
         remotes = self._services.remotes
@@ -142,7 +142,8 @@ class Spawner:
         sender = Sender("agent", parent.name, parent.id)
         letter = Letter(new_letter_id(), known.id, sender, Prompt((Text(prompt),)))
         row = NewAgent(known.id, self._agents.session, parent.id, known.kind, known.name, known.depth)
-        with anyio.CancelScope(shield=True):  # its row and its life begin together; who joins is cancelled after that
+        # its row and its life begin together; a cancellation takes effect in `join`
+        with anyio.CancelScope(shield=True):
             await self._supervisor.jobs.begin(job, agent=row, letter=letter)
             agent.inbox.begin(letter)
             self.known[known.id] = known
@@ -162,7 +163,7 @@ class Spawner:
         )
 
     def _free_name(self, name: str) -> str:
-        """As asked for; a name that another agent has gets a number."""
+        """The name as asked for, with a number if another agent has it."""
         taken = self._names | {known.name for known in self.known.values()}
         found, n = name, 1
         while found in taken:
@@ -175,22 +176,23 @@ class Spawner:
         definition = self._deps.kinds().get(kind)
         return definition is not None and definition.one_shot
 
-    # --- continuing with an agent that has ended
+    # --- continuing agents that have ended
 
     def find(self, to: str) -> AgentRecord | None:
-        """By id, or by name: the newest that has it."""
+        """Find an agent by id, or the newest one of that name."""
         if AgentId(to) in self.known:
             return self.known[AgentId(to)]
         named = [known for known in self.known.values() if known.name == to]
         given = [known for known in named if known.name != known.kind]
         if given:
             return given[-1]
-        return named[0] if len(named) == 1 else None  # a kind is a name as long as only one has it
+        return named[0] if len(named) == 1 else None  # a kind works as a name while only one agent has it
 
     def count_answer(self, known: AgentRecord, most: int) -> None:
-        """It is about to be told something by an agent. Two that only answer each other are stopped: ToolError.
+        """Count a message that an agent is about to get from another. Two that only answer each other are stopped:
+        ToolError.
 
-        Several messages to one that has not answered in between, because it is at work, count as one.
+        Several messages to an agent that is at work and has not answered in between count as one.
         """
         living, job = self._supervisor.agent(known.id), self._supervisor.job_of(known.id)
         result = job.result if job else None
@@ -208,7 +210,8 @@ class Spawner:
         self._answers[known.id] = Answers(since, answer, many)
 
     async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
-        """Its letter is stored. A living agent is woken, one that has ended continues in the background; never two."""
+        """After a letter is stored: wake a living agent, or continue an ended one in the background; never two of
+        one."""
         id = known.id
         if (agent := self._supervisor.agent(id)) is not None or id in self._resuming:
             if agent is not None:
@@ -222,7 +225,7 @@ class Spawner:
         self._resuming.add(id)
         try:
             if (before := self._supervisor.job_of(id)) is not None:
-                await before.closed.wait()  # its transcript has one writer at a time
+                await before.closed.wait()  # a transcript has one writer at a time
             self.known[id] = known = AgentRecord(
                 id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
             )
@@ -236,7 +239,7 @@ class Spawner:
         return job
 
     async def pass_on(self, letter: Letter) -> bool:
-        """A person's words for an agent that was started here. False if there is none; else they are stored."""
+        """Store a person's words for an agent that was started here, and wake it. False if there is no such agent."""
         known = self.known.get(letter.to)
         if known is not None:
             await self._supervisor.post(letter)

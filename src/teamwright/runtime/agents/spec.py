@@ -15,7 +15,7 @@ from teamwright.runtime.agents.plan_mode import Approver
 
 
 class RenderedPrompt(Struct, frozen=True):
-    """System prompt and tools as rendered: these very objects go into every request, so they are encoded once."""
+    """System prompt and tools as rendered. Every request contains these same objects, so they are encoded once."""
 
     hash: str
     system: tuple[str, ...]
@@ -32,7 +32,7 @@ class Toolset(Struct, frozen=True):
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
-    """Main agent, sub-agent, fork and teammate alike."""
+    """Describes a main agent, sub-agent, fork or teammate."""
 
     id: AgentId
     name: str
@@ -41,7 +41,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     effort: Effort | int | None
     toolset: Toolset
     desk: Desk
-    mode: Mode | None  # of its own; None: its parent's
+    mode: Mode | None  # its own; None: its parent's
     meter: AgentMeter
     parent: AgentId | None = None
     depth: int = 0
@@ -49,8 +49,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     call: CallId | None = None  # the tool call that starts it
     worktree: str = ""  # its own directory, if it has one
     source: Source | None = None  # where a fork branches off
-    team: str = ""  # of a teammate
-    approver: Approver = "nobody"  # of its plans
+    team: str = ""  # for a teammate
+    approver: Approver = "nobody"  # who approves its plans
 
 
 def started(spec: AgentSpec, session: SessionId) -> AgentStarted:

@@ -45,38 +45,38 @@ class AgentRecord(Struct, frozen=True):
     run: int
 
 
-Served = Mapping[str, Tool] | None  # tools of servers; None: the session's
+Served = Mapping[str, Tool] | None  # servers' tools; None: the session's
 
 
 class SpawnDeps(Struct, frozen=True, kw_only=True):
-    """What the spawner is told by the composition root."""
+    """What the composition root gives the spawner."""
 
-    kinds: Callable[[], Mapping[str, AgentDefinition]]  # those that may be started now
+    kinds: Callable[[], Mapping[str, AgentDefinition]]  # kinds that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
-    absence: Callable[[str], str]  # why one of a kind that is not among them cannot continue, and what brings it back
+    absence: Callable[[str], str]  # why an agent of a missing kind cannot continue, and what brings the kind back
     toolset: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
-    toolset_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # and of an agent that was rendered before
-    mode: Callable[[Mode | None], Mode]  # in which an agent works whose own mode is this
+    toolset_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # tools of an agent that was rendered before
+    mode: Callable[[Mode | None], Mode]  # in effect for an agent with this mode of its own
     system: Callable[[AgentDefinition, str, Path, Mode], tuple[str, ...]]  # definition, model, cwd, mode
-    told: Callable[[AgentDefinition], tuple[str, ...]]  # what it is told besides: its skills, its memory
-    equip: Equip  # what it has for as long as it lives
+    told: Callable[[AgentDefinition], tuple[str, ...]]  # further text: its skills, its memory
+    equip: Equip  # resources for as long as it lives
     resolve_model: Callable[[str], str]
     features: Features
     background_after: float | None = None
 
 
 class Birth(Struct, frozen=True):
-    """What there is of a new agent before it is made."""
+    """What is known of a new agent before it is made."""
 
     id: AgentId
     name: str
     call: CallId  # the tool call that starts it
-    tree: "Worktree | None"  # its own worktree, if it is to have one
+    tree: "Worktree | None"  # its own worktree, if it gets one
     gear: AgentResources | None
 
 
 class SubAgents:
-    """Gives each its tools, its desk, its limits and its prompt."""
+    """Makes agents, each with its tools, desk, limits and prompt."""
 
     def __init__(self, services: Services, deps: SpawnDeps) -> None:
         self._services, self._deps = services, deps
@@ -116,7 +116,7 @@ class SubAgents:
         """`moved` tells of its worktree, if it has one."""
         told = (*self._deps.told(definition), *([moved] if moved else []))
         cwd, mode = spec.desk.cwd, self._deps.mode(spec.mode)
-        key = (id(spec.toolset), spec.model, cwd, told, mode)  # a toolset belongs to one definition, and is kept
+        key = (id(spec.toolset), spec.model, cwd, told, mode)  # a toolset belongs to one definition, and is never freed
 
         def system() -> tuple[str, ...]:
             return (*self._deps.system(definition, spec.model, cwd, mode), *told)
@@ -124,7 +124,7 @@ class SubAgents:
         return self._agents.prompt(key, system, spec.toolset.specs)
 
     def fork(self, ask: Ask, parent: Agent, ctx: ToolContext, birth: Birth) -> tuple[Agent, AgentRecord, str]:
-        """Prompt, tools, model and history are the parent's very objects: they are not encoded again."""
+        """Make a fork. It shares the parent's prompt, tools, model and history objects, which are not encoded again."""
         own, name, tree = birth.id, birth.name, birth.tree
         desk = child_desk(parent.desk, parent.desk.cwd, own, name)
         if tree is not None:
@@ -208,12 +208,12 @@ class SubAgents:
         desk: Desk,
         gear: AgentResources | None,
     ) -> AgentSpec:
-        """As it was made, from its transcript and from what is known of its kind now."""
+        """The spec that it was made with, from its transcript and from what is known of its kind now."""
         rendered, main = history.rendered, self._supervisor.main
         assert rendered is not None
         tools = self._agents.stored_prompt(rendered.prompt).tools
         kit = self._deps.toolset_of(tools, known.depth, gear.tools if gear else None)
-        if history.started is not None:  # how far its tools may be used is not in what was rendered
+        if history.started is not None:  # limits of its tools are not part of the rendered prompt
             kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
@@ -246,13 +246,13 @@ class SubAgents:
 
 
 def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:
-    """A copy of the record of read files; what the child reads never flows back."""
+    """A desk with a copy of the record of read files: what the child reads does not flow back."""
     env = parent.env | {"TEAMWRIGHT_AGENT_ID": id, "TEAMWRIGHT_AGENT_NAME": name}
     return replace(parent, cwd=cwd, seen=dict(parent.seen), env=env)
 
 
 def narrowest(*modes: Mode | None) -> Mode | None:
-    """Of those that are given; None if none is."""
+    """The narrowest of the given modes; None if none is given."""
     found: Mode | None = None
     for mode in modes:
         if mode in MODES:

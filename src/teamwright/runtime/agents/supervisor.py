@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STOP_LIMIT = 10.0  # seconds for a stopped agent to end its tools
 SHELL_KINDS = ("shell", "monitor")
 KINDS: dict[JobKind, str] = {"agent": "agent", "shell": "command", "monitor": "monitor", "remote": "remote agent"}
-RECALL = 5.0  # seconds that a monitor may be silent before an agent that waits for nothing else is asked about it
+RECALL = 5.0  # seconds that a monitor may be silent before an agent that waits only for it is reminded
 FORGOTTEN = (
     'Monitor "{}" still runs, and you wait for nothing else. If you need its lines, end your turn again; if not, stop '
     "it with TaskStop. Your last message must hold the whole answer."
@@ -50,26 +50,26 @@ class Supervisor(Struct, eq=False):
     _main: Agent | None = None
     group: TaskGroup | None = None  # in which its agents live
     _live: dict[AgentId, Agent] = {}
-    _housed: set[AgentId] = set()  # those of them that are teammates
+    _housed: set[AgentId] = set()  # teammates among them
     recall_after: float = RECALL
     asked: int = 0  # how often a person has spoken
     _summaries: "Summaries | None" = None
     _check: "HandOffCheck | None" = None
 
     def sum_up(self, seconds: float) -> None:
-        """Agents in the background say so often what they do."""
+        """Report every so many seconds what agents in the background do."""
         from teamwright.runtime.side_questions.summaries import Summaries  # noqa: PLC0415  # seldom wanted
 
         self._summaries = Summaries(seconds, self.launch, self._services.tell, self._log)
 
     def check_hand_offs(self) -> None:
-        """What agents did is looked over before their results are given on."""
+        """Check what agents did before their results are handed over."""
         from teamwright.runtime.side_questions.hand_off import HandOffCheck  # noqa: PLC0415  # seldom wanted
 
         self._check = HandOffCheck(self._log)
 
     def agent(self, id: AgentId) -> Agent | None:
-        """A living agent; the main one always lives."""
+        """A living agent; the main agent always lives."""
         return self._main if self._main is not None and id == self._main.id else self._live.get(id)
 
     @property
@@ -88,20 +88,20 @@ class Supervisor(Struct, eq=False):
     # --- life
 
     def own(self, main: Agent) -> None:
-        """The main agent: of the session, or of a teammate's process."""
+        """Set the main agent, of the session or of a teammate's process."""
         self._main = main
         main.left_running = partial(self._left_running, main)
         main.inbox.more_comes = partial(self.jobs.unfinished, main.id)
 
     def start(self, agent: Agent, job: Job) -> None:
-        """In a fresh context: the new task must not inherit its parent's identity."""
+        """Start an agent in a fresh context: its task must not inherit its parent's identity."""
         assert self.group is not None
         self._live[agent.id] = agent
         agent.inbox.more_comes = partial(self.jobs.unfinished, agent.id)
         contextvars.Context().run(self.group.start_soon, self._run, agent, job)
 
     def launch(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """The same for work that is no agent: it brings a boundary of its own, but for a disk that fails."""
+        """Start other work in a fresh context. It handles its own errors, except those of the disk."""
         assert self.group is not None
         contextvars.Context().run(self.group.start_soon, self._launched, work)
 
@@ -110,7 +110,7 @@ class Supervisor(Struct, eq=False):
             await work()
 
     def house(self, agent: Agent, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A teammate: it lives by a loop of its own, until `gone`."""
+        """Take in a teammate, which lives by a loop of its own until `gone`."""
         self._live[agent.id] = agent
         agent.left_running = partial(self._left_running, agent)
         agent.inbox.more_comes = partial(self.jobs.unfinished, agent.id)
@@ -123,7 +123,7 @@ class Supervisor(Struct, eq=False):
         await self._stop_owned(agent.id)
 
     def teammate_of(self, agent: Agent) -> AgentId | None:
-        """The teammate that an agent works for, if it works for one."""
+        """The teammate that an agent is, or works for, if any."""
         who: Agent | None = agent
         while who is not None and who.id not in self._housed:
             who = self.agent(who.parent) if who.parent else None
@@ -163,12 +163,12 @@ class Supervisor(Struct, eq=False):
         agent.has_closed()
 
     async def wait_while_jobs_run(self, agent: Agent, waited: float) -> float | None:
-        """None if no job of the agent's own runs; else as `wait_for_jobs`."""
+        """Like `wait_for_jobs`; None if none of the agent's own jobs runs."""
         owned = self.jobs.unfinished(agent.id)
         return await self.wait_for_jobs(agent, owned, waited) if owned else None
 
     async def wait_for_jobs(self, agent: Agent, owned: Sequence[Job], waited: float) -> float:
-        """Until a letter comes. Commands hold an end up for a while only, agents for as long as they take.
+        """Wait for a letter. Commands hold up an end only for a while, agents for as long as they take.
 
         Returns the seconds for which only commands held it up.
         """
@@ -187,13 +187,13 @@ class Supervisor(Struct, eq=False):
                     group.start_soon(self.stop, job, why)
             with anyio.move_on_after(STOP_LIMIT):
                 for job in owned:
-                    await job.closed.wait()  # then the word about it is there
+                    await job.closed.wait()  # then the letters about them are there
         return anyio.current_time() - began
 
     async def _recall_monitors(self, agent: Agent, owned: Sequence[Job]) -> bool:
-        """Nothing else holds its end up, and they say nothing: it may have forgotten them. Each is named once.
+        """Remind the agent, once for each, of silent monitors that alone hold up its end: it may have forgotten them.
 
-        True if the agent was rung for: somebody else may have looked already, so it is not waited for again.
+        True if the agent was rung for. It must not be waited for again: somebody else may have looked already.
         """
         silent = [job for job in owned if job.status == "running" and not job.named]
         ended = agent.history.ended
@@ -212,7 +212,7 @@ class Supervisor(Struct, eq=False):
         return True
 
     def _left_running(self, agent: Agent, letters: Sequence[Letter]) -> str:
-        """What an earlier turn of it left running, in words, each job once; not what the letters tell of anyway."""
+        """Words about jobs that an earlier turn left running, each once, without those that the letters tell of."""
         told = {letter.body.job for letter in letters if isinstance(letter.body, Notice | Lines)}
         left = [job for job in self.jobs.running(agent.id) if job.background and not job.named]
         for job in left:
@@ -226,7 +226,7 @@ class Supervisor(Struct, eq=False):
             self._summaries.forget(agent.id)
         await self._stop_owned(agent.id)
         said = agent.history.last_words
-        if agent.halted is None:  # of one that the disk has stopped, the transcript is left as it is
+        if agent.halted is None:  # if the disk has stopped it, its transcript stays as it is
             with self.trouble.kept(f"the end of agent {agent.id} could not be recorded"):
                 agent.emit(AgentEnded(status, said, error))
                 await agent.sync()
@@ -235,7 +235,7 @@ class Supervisor(Struct, eq=False):
         try:
             await self.jobs.finish(job, status, result)
             await agent.put_away()
-            if job.tree is not None:  # slow: readers of the end do not wait for it
+            if job.tree is not None:  # slow, so readers of the end do not wait for it
                 job.kept = await self._services.worktrees.close(job.tree)
             warning = await self._check.look(agent) if self._check is not None and status != "killed" else ""
             await self.jobs.notify(job, job.kept.words if job.kept else "", warning)
@@ -252,9 +252,9 @@ class Supervisor(Struct, eq=False):
     # --- what callers do with a job
 
     async def join(self, job: Job, waiter: Agent, after: float | None = None) -> None:
-        """Until it has ended or was sent to the background, by somebody or after some seconds.
+        """Wait until the job has ended or gone to the background, by somebody's choice or after `after` seconds.
 
-        A caller that is cancelled takes the job along: it belongs to the caller's turn.
+        If the caller is cancelled, so is the job: it belongs to the caller's turn.
         """
         try:
             async with waiter.slot.waiting():
@@ -271,7 +271,7 @@ class Supervisor(Struct, eq=False):
             raise
 
     async def stop(self, job: Job, why: str = "") -> bool:
-        """Cancel it and wait for its end. False if it had ended."""
+        """Cancel the job and wait for its end. False if it had already ended."""
         if job.status != "running":
             return False
         job.stopped_because = job.stopped_because or why
@@ -281,7 +281,7 @@ class Supervisor(Struct, eq=False):
         return True
 
     async def claim(self, job: Job, call: CallId) -> None:
-        """The owner has seen the end by itself: no letter, if it has not been given one yet."""
+        """The owner has seen the end by itself: take back the letter, unless it already has it."""
         if await self.jobs.claim(job, call) and (owner := self.agent(job.owner)):
             owner.inbox.forget(letter_id(job.id, job.run))
 
@@ -293,13 +293,13 @@ class Supervisor(Struct, eq=False):
     async def stop_all(self) -> None:
         async with anyio.create_task_group() as group:
             for job in self.jobs.running():
-                if job.kind != "remote":  # which goes on without this program
+                if job.kind != "remote":  # remote agents go on without this program
                     group.start_soon(self.stop, job)
 
     def job_of(self, id: AgentId) -> Job | None:
         return self.jobs.get(JobId(id))
 
-    # --- what is seen of it
+    # --- progress
 
     def _heard(self, agent: Agent, job: Job, output: "OutputFile", event: Event) -> None:
         output.note(event)

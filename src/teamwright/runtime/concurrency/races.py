@@ -6,7 +6,7 @@ import anyio
 
 
 async def first(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Until one of them returns; the others are cancelled."""
+    """Return when one of them returns; the others are cancelled."""
     async with anyio.create_task_group() as group:
 
         async def end_with(wait: Callable[[], Awaitable[object]]) -> None:

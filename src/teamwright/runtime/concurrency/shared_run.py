@@ -1,4 +1,4 @@
-"""Work that many ask for at once is done once for all of them."""
+"""Does work that several callers ask for at once only once for all of them."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SharedRun(Generic[T]):
-    """Whoever asks gets the result of a run that began after they asked, as if they had run it themselves."""
+    """Each caller gets the result of a run that began after it asked, as if it had run the work itself."""
 
     def __init__(self) -> None:
         self._lock, self._clock = anyio.Lock(), count()
@@ -28,7 +28,7 @@ class SharedRun(Generic[T]):
             return self._result[0]
 
     async def _run(self, run: Callable[[], Awaitable[T]]) -> None:
-        """A ToolError is an answer, too; whatever else ends it, the next one who asked tries."""
+        """A ToolError counts as a result. After any other error the next waiting caller runs the work."""
         began = next(self._clock)
         try:
             self._result, self._error = [await run()], None

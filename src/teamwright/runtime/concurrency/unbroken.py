@@ -14,7 +14,7 @@ FOLLOW_LIMIT = 10.0  # seconds for what follows a stored change
 
 
 async def unbroken(work: Awaitable[Value]) -> Value:
-    """For work that waits for our own disk alone, which has limits of its own."""
+    """For work that waits only for our own disk, which has limits of its own."""
     with anyio.CancelScope(shield=True):
         return await work
     raise AssertionError("a shield lets nothing through")
@@ -22,6 +22,6 @@ async def unbroken(work: Awaitable[Value]) -> Value:
 
 @contextmanager
 def following() -> Generator[None, None, None]:
-    """It is stored: even if the caller is cancelled now, the others are still told."""
+    """For telling others about a stored change, even if the caller is cancelled now."""
     with anyio.CancelScope(shield=True), anyio.move_on_after(FOLLOW_LIMIT):
         yield

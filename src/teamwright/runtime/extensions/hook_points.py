@@ -23,18 +23,18 @@ from teamwright.runtime.tool_traits import ToolTraits, told_by
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.hooks import Hooks
 
-MOST_ROUNDS = 10  # that hooks may send an agent back to work in one turn
+MOST_ROUNDS = 10  # times that hooks may send an agent back to work in one turn
 
 
 class HookPoints(Struct, eq=False):
-    """One for a session. Without hooks each point costs a look; the first hook that comes makes `hooks`."""
+    """One per session. Without hooks a point costs one look; the first hook makes `hooks`."""
 
     _services: Services
-    _home: Path  # where hooks run that concern no living agent
+    _home: Path  # where hooks run if no living agent is concerned
     hooks: "Hooks | None" = None
     _met: set[AgentId] = set()
     _refused: set[AgentId] = set()
-    _held: dict[tuple[AgentId, CallId], Fired] = {}  # what was said before a call, for its result
+    _held: dict[tuple[AgentId, CallId], Fired] = {}  # what hooks said before a call, for its result
 
     def _agent(self, id: AgentId) -> Agent | None:
         return self._services.supervisor.agent(id)
@@ -45,13 +45,13 @@ class HookPoints(Struct, eq=False):
         return self.hooks
 
     def has(self, event: HookEvent) -> bool:
-        """Could this event concern a hook?"""
+        """Whether a hook may want this event."""
         return self.hooks is not None and self.hooks.has(event)
 
     async def fire(
         self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
     ) -> Fired:
-        """Also shows the person what the hooks report."""
+        """Run the hooks, and show the person what they report."""
         if self.hooks is None or not self.hooks.has(event, agent):
             return NOTHING
         found = self._agent(agent)
@@ -104,7 +104,8 @@ class HookPoints(Struct, eq=False):
         return await self.fire("UserPromptSubmit", agent, prompt=words)
 
     async def _look_at_settings(self, agent: AgentId) -> None:
-        """Before each prompt of the main agent. It is too late to refuse a change: such words are for the person."""
+        """Report changed settings files before each prompt of the main agent. It is too late to refuse: refusals go to
+        the person."""
         found = self._agent(agent)
         hooks = self.hooks
         if hooks is None or hooks.config is None or found is None or found.parent is not None:
@@ -115,7 +116,7 @@ class HookPoints(Struct, eq=False):
                 self._services.tell(agent, Warned(fired.blocked))
 
     async def _begin(self, agent: AgentId) -> Fired:
-        """For an agent that resumes another process's or an earlier run's work, only the session's hook fires."""
+        """For an agent that continues earlier work, only the session's hook fires."""
         found = self._agent(agent)
         if found is None:
             return NOTHING
@@ -125,7 +126,7 @@ class HookPoints(Struct, eq=False):
         return NOTHING if before else await self.fire("SubagentStart", agent, subject=found.kind)
 
     async def start(self, agent: AgentId, source: str) -> Fired:
-        """Nothing refuses a session: such words are for the person."""
+        """Fire SessionStart. A hook cannot block a session: its words go to the person."""
         fired = await self.fire("SessionStart", agent, subject=source, source=source)
         if fired.blocked:
             self._services.tell(agent, Warned(fired.blocked))
@@ -145,7 +146,7 @@ class HookPoints(Struct, eq=False):
         return await self.fire("PermissionRequest", agent, subject=call.name, **_of_call(call, args))
 
     def waits(self, question: Question) -> None:
-        """A question is put to the person. Notification hooks do not delay it."""
+        """Tell Notification hooks that a person is asked. They do not delay the question."""
         if self.hooks is None or not self.hooks.has("Notification", question.agent):
             return
         kind, words = "permission_prompt", f"{question.agent_name} asks about {question.tool}: {question.reason}"
@@ -179,7 +180,7 @@ class HookPoints(Struct, eq=False):
         stop = next((fired.stop for fired in said if fired.stop is not None), None)
         if stop is not None:
             self._services.tell(agent, Warned(f"A hook ended the turn: {stop}"))
-        # Before the call it is the result itself.
+        # A block before the call is the result already, so `said[0]` is left out.
         words = [f"A hook objects: {fired.blocked}" for fired in said[1:] if fired.blocked]
         words += chain.from_iterable(fired.context for fired in said)
         if not words and stop is None:
@@ -198,7 +199,7 @@ class HookPoints(Struct, eq=False):
         if found.parent is None:
             fired = await self.fire("Stop", agent, **told)
         elif supervisor.jobs.unfinished(agent) or _is_teammate(found.history):
-            return None  # it only waits for its jobs; or it is a teammate, which goes idle
+            return None  # it only waits for its jobs, or it is a teammate, which goes idle
         else:
             files = self._services.agents.files
             told["agent_transcript_path"] = files.agent(agent)
@@ -217,7 +218,7 @@ class HookPoints(Struct, eq=False):
         return told_by(found.tools.get(tool)) if found else None
 
     async def failed(self, agent: AgentId, end: TurnEnded) -> None:
-        if agent in self._refused:  # that was a hook's own doing
+        if agent in self._refused:  # a hook itself made the turn fail
             self._refused.discard(agent)
             return
         found = self._agent(agent)
@@ -234,7 +235,7 @@ def _of_call(call: ToolCall, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _response(tool: ToolTraits | None, outcome: Outcome) -> str | dict[str, Any]:
-    """The result as data, and its words under the name that scripts look for."""
+    """The result as data, with its words under the name that scripts look for."""
     if outcome.data is None:
         return words_of(outcome.content)
     return {tool.output if tool else "content": words_of(outcome.content)} | outcome.data

@@ -18,7 +18,7 @@ from teamwright.runtime.services import Services
 
 
 class WorktreeHooks:
-    """Other version control than git: a hook makes the directory and prints its path."""
+    """For version control other than git: a hook makes the directory and prints its path."""
 
     def __init__(self, services: Services, main: AgentId) -> None:
         self._services, self._main = services, main
@@ -53,7 +53,7 @@ class TeamHooks:
 
     @property
     def guards(self) -> bool:
-        """Must each task be shown before it is stored?"""
+        """Whether hooks must see each task before it is stored."""
         return self._points.has("TaskCreated") or self._points.has("TaskCompleted")
 
     async def check(self, event: str, task: Task, by: Actor, team: str | None) -> str | None:
@@ -70,7 +70,7 @@ class TeamHooks:
         return fired.stop if fired.blocked is None else fired.blocked
 
     async def before_idle(self, member: Member) -> str | None:
-        """Words that keep a teammate at work, though not for ever."""
+        """Words that keep a teammate at work, at most `MOST_ROUNDS` times in a row."""
         fired = await self._points.fire("TeammateIdle", member.agent, teammate_name=member.name, team_name=member.team)
         rounds = self._rounds.pop(member.agent, 0)
         if fired.blocked is None or fired.stop is not None or rounds >= MOST_ROUNDS:
@@ -84,7 +84,8 @@ class CompactHooks(Struct, eq=False):
     _agent: Agent
 
     async def before(self, agent: AgentId, why: Why, instructions: str) -> str:
-        """Hooks may add to the instructions; one that was not asked for by the provider's refusal they may put off."""
+        """Let hooks add instructions. They may refuse a compaction, unless the provider refused the conversation as too
+        long."""
         trigger = _trigger(why)
         fired = await self._points.fire(
             "PreCompact", agent, subject=trigger, trigger=trigger, custom_instructions=instructions

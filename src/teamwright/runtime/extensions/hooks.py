@@ -45,25 +45,25 @@ if TYPE_CHECKING:
     from teamwright.host.sandbox.box import Box
 
 Watch = Callable[[HookEvent, str, Fired | None], Awaitable[None]]
-# The file that names a hook, and its environment -> the same, and the box that it runs in.
+# The file that names a hook, and its environment -> the environment and the box to run it in.
 HookPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
 TraceOf = Callable[[AgentId | None, str], Mapping[str, str]]
-AskModel = Callable[[PromptHook, bytes], Awaitable[str]]  # what it says of the payload; raises TeamwrightError
+AskModel = Callable[[PromptHook, bytes], Awaitable[str]]  # returns its words about the payload; raises TeamwrightError
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 
 
 class Called(Struct, frozen=True, eq=False):
-    """A function of Python: it takes the payload and gives the object that a command would print, or None."""
+    """A Python function. It takes the payload and returns the object that a command would print, or None."""
 
     matcher: str
     function: HookFunction
     seconds: float
-    blocks: bool  # does an error of its own refuse?
+    blocks: bool  # whether an exception in it refuses
     name: str
 
 
 class HookSession(Struct, frozen=True):
-    """The session whose hooks these are."""
+    """The session that the hooks belong to."""
 
     id: SessionId
     transcript: Path
@@ -71,16 +71,16 @@ class HookSession(Struct, frozen=True):
 
 
 class Firing(Struct, frozen=True):
-    """What every hook of one event is given."""
+    """What every hook of one event gets."""
 
     event: HookEvent
     data: bytes
     cwd: Path
-    env: Mapping[str, str] = {}  # besides what commands have anyway
+    env: Mapping[str, str] = {}  # added to what commands always have
 
 
 class Hooks:
-    """One for a session. Where there is no hook for an event, firing it costs a look into a dictionary."""
+    """One per session. Firing an event that has no hook costs a look into a dictionary."""
 
     def __init__(
         self,
@@ -93,27 +93,27 @@ class Hooks:
         config: Callable[[], list[tuple[str, str]]] | None = None,
         place: HookPlace | None = None,
     ) -> None:
-        """`passed` names variables that commands get although they are not on the list; `config` gives the settings
-        files that have changed (source, path); `place` says where a command of that source runs."""
+        """`passed` names further variables that commands get; `config` lists settings files that have changed (source,
+        path); `place` says where a command from that source runs."""
         self.config, self._place = config, place
         self._book, self._project, self._env, self._passed, self._log = book, session.project, env, passed, log
         self._common = {"session_id": session.id, "transcript_path": str(session.transcript)}
         self._called: dict[HookEvent, list[Called]] = {}
         self._scoped: dict[AgentId, list[HookBook]] = {}
         self._shell_env: dict[str, str] | None = None
-        self.watch: Watch | None = None  # told when a hook begins, and with what it said
-        self.ask_model: AskModel | None = None  # for hooks by which a model judges
-        self.trace: TraceOf | None = None  # the variables by which a command joins the trace of a call
+        self.watch: Watch | None = None  # told when a hook begins, and again with its answer
+        self.ask_model: AskModel | None = None  # for hooks that let a model judge
+        self.trace: TraceOf | None = None  # variables with which a command joins the trace of a call
 
     def has(self, event: HookEvent, agent: AgentId | None = None) -> bool:
-        """Could this event concern a hook? With `agent`, hooks of other agents' definitions do not count."""
+        """Whether a hook may want this event. With `agent`, hooks of other agents' definitions do not count."""
         if event in self._book.hooks or self._called.get(event):
             return True
         agents = self._scoped if agent is None else (agent,)
         return any(self._of_agent(event, one) for one in agents) if self._scoped else False
 
     def matchers(self, event: HookEvent) -> tuple[str, ...]:
-        """Of all hooks of this event, those of agents' own definitions left out."""
+        """Matchers of all hooks of this event, except those of agents' own definitions."""
         return (
             *(hook.matcher for hook in self._book.hooks.get(event, ())),
             *(called.matcher for called in self._called.get(event, ())),
@@ -129,7 +129,7 @@ class Hooks:
         blocks: bool = False,
         name: str = "",
     ) -> None:
-        """Raises re.error for a matcher that is no expression."""
+        """Raises re.error for an invalid matcher."""
         if matcher != "*":
             compile_matcher(matcher)
         called = name or getattr(function, "__name__", "") or type(function).__name__
@@ -137,7 +137,7 @@ class Hooks:
 
     @contextmanager
     def scoped(self, agent: AgentId, book: HookBook) -> Generator[None]:
-        """Hooks of an agent's definition: for what this agent does, and as long as it lives."""
+        """Adds the hooks of an agent's definition: for this agent only, and as long as it lives."""
         if not book.hooks:
             yield
             return
@@ -161,11 +161,11 @@ class Hooks:
         mode: str,
         **fields: Any,
     ) -> Fired:
-        """Run what is concerned and wait for all of it. `fields` go into the payload; None leaves one out."""
+        """Run all hooks that match, and wait for them. `fields` go into the payload; a None is left out."""
         due = self._due(event, subject, agent)
         if not due:
             return NOTHING
-        other = agent if agent != self._common["session_id"] else None  # the main agent needs no name
+        other = agent if agent != self._common["session_id"] else None  # the main agent's id is left out
         common = self._common | {"cwd": str(cwd), "permission_mode": mode, "agent_id": other}
         data = payload(event, common | {"agent_type": agent_type or None}, fields)
         env: Mapping[str, str] = {}
@@ -191,7 +191,8 @@ class Hooks:
         return [*concerned.values(), *(one for one in called if matches(one.matcher, subject))]
 
     def _of_agent(self, event: HookEvent, agent: AgentId) -> list[Hook]:
-        """A definition's `Stop` means the end of that agent, which is a SubagentStop where another one started it."""
+        """Hooks of an agent's definition. Its `Stop` means the end of that agent: a SubagentStop, if another agent
+        started it."""
         names: tuple[HookEvent, ...] = ("SubagentStop", "Stop") if event == "SubagentStop" else (event,)
         books = self._scoped.get(agent, ())
         return [hook for book in books for name in names for hook in book.hooks.get(name, ())]
@@ -242,13 +243,14 @@ class Hooks:
         return read_exit(event, ended.status, ended.out, self._without_secrets(ended.err), who)
 
     def _without_secrets(self, words: str) -> str:
-        """What a hook complains of is read by the model: a trace may hold what the hook itself is trusted with."""
+        """Remove secrets from a hook's complaint, which the model reads: a trace may hold what only the hook is trusted
+        with."""
         from teamwright.core.policies.redaction import redacted, secrets_of  # noqa: PLC0415  # where one complains
 
         return redacted(words, secrets_of(self._env)) if words else words
 
     def _stand(self, cwd: Path) -> Path:
-        """An agent's directory may be gone."""
+        """Where a command runs: an agent's directory may be gone."""
         return next((place for place in (cwd, self._project) if os.path.isdir(place)), Path("/"))  # noqa: PTH112
 
     async def _post(self, event: HookEvent, hook: Hook, run: HttpHook, data: bytes, who: str) -> Fired:
@@ -297,7 +299,7 @@ class Hooks:
 
 
 async def _answer_of(function: HookFunction, data: dict[str, Any]) -> Any:
-    """Its own copy of the payload: what it does to it changes nothing. Plain functions run in a thread."""
+    """Call a function with its own copy of the payload, which it may change freely. Plain functions run in a thread."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         found: Any = function(data)
     else:

@@ -1,4 +1,5 @@
-"""Language servers of a session: started when a file of theirs is edited, asked what is new in it, ended with us."""
+"""Language servers of a session: started when one of their files is edited, asked what is new in it, ended with the
+session."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
@@ -20,30 +21,30 @@ from teamwright.store.settings.schema import LanguageServer
 if TYPE_CHECKING:
     from teamwright.runtime.sandbox.use import Program
 
-FIRST_SECONDS = 15.0  # for the first words about a file: a server reads the whole project then
-QUIET_SECONDS = 0.15  # some say first what they see at once, then the rest
+FIRST_SECONDS = 15.0  # for the first report about a file: a server reads the whole project then
+QUIET_SECONDS = 0.15  # some servers report first what they see at once, then the rest
 CLOSE_SECONDS = 10.0
 MOST_STARTS = 3
-MOST_FILES = 200  # that one server has open
-MOST_RUNNING = 6  # servers: each worktree has its own
-MOST_WAITING = 50  # edits that one server has not looked at yet
+MOST_FILES = 200  # open in one server
+MOST_RUNNING = 6  # servers at once: each worktree has its own
+MOST_WAITING = 50  # edits that wait for one server
 
-# A server's name and its environment -> the same, and the box that it runs in.
+# A server's name and environment -> the environment and the box to run it in.
 Place = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[Program]"]
 Launch = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
 class _Change(Struct):
     path: Path
-    before: str | None  # None: there was no such file
+    before: str | None  # None: the file did not exist
     after: str
     done: anyio.Event = field(default_factory=anyio.Event)
     new: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    awaited: bool = True  # is somebody there who will tell of what is new?
+    awaited: bool = True  # whether somebody still waits to report what is new
 
 
 class _File(Struct):
-    """A file as the server knows it, what it said of it, and what of that the agent has been told."""
+    """A file as the server knows it, what the server said of it, and what of that the agent was told."""
 
     text: str
     version: int = 1
@@ -53,8 +54,8 @@ class _File(Struct):
 
 
 class LanguageGround(Struct, frozen=True):
-    """What all servers share. They stand in the project, whatever root they are asked about: there the files that
-    they are started from are guarded, and in an agent's own worktree they are not."""
+    """What all servers share. They run in the project, whatever root they serve: the files that start them are guarded
+    there, but not in an agent's own worktree."""
 
     project: Path
     env: Mapping[str, str]
@@ -63,7 +64,7 @@ class LanguageGround(Struct, frozen=True):
 
 
 class _Running:
-    """One server for one root. Changes are looked at one after the other."""
+    """One server for one root. It looks at one change after the other."""
 
     def __init__(self, name: str, config: LanguageServer, root: Path, ground: LanguageGround) -> None:
         self.name, self.config, self.root = name, config, root
@@ -71,13 +72,13 @@ class _Running:
         self._put, self._changes = anyio.create_memory_object_stream[_Change](MOST_WAITING)
         self._files: OrderedDict[str, _File] = OrderedDict()
         self._scope = anyio.CancelScope()
-        self._met = False  # it has said something
+        self._met = False  # it has reported something
         self._serving = False
         self._closing = anyio.Event()
         self.ended = anyio.Event()
 
     async def live(self) -> None:
-        """Its task: started again after a crash, but not for ever."""
+        """Run the server, and start it again after a crash, `MOST_STARTS` times in all."""
         try:
             with self._scope:
                 for _ in range(MOST_STARTS):
@@ -129,11 +130,11 @@ class _Running:
             await self._tell(link, change.path, change.after)
         file = self._files[path]
         change.new = new_ones(file.known, file.said)
-        if change.awaited:  # else the next one who edits the file is told
+        if change.awaited:  # else the next agent that edits the file is told
             file.known = file.said
 
     async def _tell(self, link: LanguageLink, path: Path, text: str) -> None:
-        """The file has this text now; returns when the server has said what it thinks, or does not."""
+        """Send the file's text. Returns when the server has reported on it, or when the time is over."""
         uri, file = path.as_uri(), self._files.get(str(path))
         if file is None:
             file = self._files[str(path)] = _File(text)
@@ -167,7 +168,7 @@ class _Running:
             file.heard.set()
 
     async def check(self, change: _Change) -> None:
-        """Bounded by what its settings say."""
+        """Wait for the result as long as the settings allow."""
         try:
             self._put.send_nowait(change)
         except (anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -177,7 +178,7 @@ class _Running:
         change.awaited = False
 
     def close(self) -> None:
-        """In good order if it is there by now."""
+        """Shut down in good order if it serves; else cancel it."""
         self._closing.set()
         if not self._serving:
             self._scope.cancel()
@@ -192,7 +193,7 @@ async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
 
 
 class Languages:
-    """`launch` gives each server a task."""
+    """The servers by file suffix; `launch` gives each a task."""
 
     def __init__(self, configs: Mapping[str, LanguageServer], ground: LanguageGround, launch: Launch) -> None:
         self._ground, self._launch = ground, launch
@@ -223,7 +224,7 @@ class Languages:
         return self._running[name, root]
 
     async def close(self) -> None:
-        """Afterwards no process of theirs is left."""
+        """End all servers; afterwards no process of theirs is left."""
         for server in self._running.values():
             server.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):

@@ -16,14 +16,14 @@ from teamwright.host.mcp.connect import McpContext, connect
 if TYPE_CHECKING:
     from teamwright.host.mcp.session import McpSession
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # between two starts
-MOST_STARTS = 5  # in a row, before we give up on one that keeps ending
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # seconds between two starts
+MOST_STARTS = 5  # in a row, before a server that keeps ending is given up
 STEADY_SECONDS = 60.0  # after this long without a crash the count starts over
-RELIST_PAUSE = 0.5  # a server that says "changed" all the time is queried no more often
+RELIST_PAUSE = 0.5  # seconds between listings, even if a server says "changed" all the time
 
 
 class ServedTool(Struct, frozen=True):
-    """A server's tool, from which a `Tool` is made: its full name, its server, and how to call it."""
+    """A server's tool, to make a `Tool` of: its full name, its server, and how to call it."""
 
     name: str
     server: str
@@ -41,7 +41,7 @@ class ToolChanges(Struct, frozen=True):
 
 
 class McpConnection:
-    """`live` is its one task; everybody else only looks, calls and waits."""
+    """The connection to one server. `live` is its only task; all others look, call and wait."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class McpConnection:
         self.error = ""
         self.instructions = ""
         self.holders: set[str] = set()
-        self.settled = anyio.Event()  # connected or failed; a new one while it is being restarted
+        self.settled = anyio.Event()  # connected or failed; replaced while the server restarts
         self.ended = anyio.Event()
         self.current: dict[str, ServerTool] = {}
-        self.approved: dict[str, ServerTool] | None = None  # None: the first listing is what was agreed to
+        self.approved: dict[str, ServerTool] | None = None  # None: the first listing counts as approved
         self._around, self._offer, self._tell, self._log = around, offer, tell, log
         self._ears = Ears(changed=self._heard, push=ears.push, log=ears.log, elicit=ears.elicit)
         self._made: dict[str, tuple[ServerTool, Tool]] = {}
@@ -94,7 +94,7 @@ class McpConnection:
             self.ended.set()
 
     async def _connection(self) -> None:
-        """From start to end of one connection. Afterwards the status is `pending` if another try makes sense."""
+        """Run one connection from start to end. Afterwards the status is `pending` if another try makes sense."""
         try:
             async with connect(self.config, self._around, self._ears) as link:
                 self._opened(link, await self._list(link))
@@ -120,7 +120,7 @@ class McpConnection:
         self.settled.set()
 
     async def _watch(self, link: "McpSession") -> None:
-        """Until the connection is lost or closed on request; lists the tools again when they changed."""
+        """Until the connection is lost or closed on request; list the tools again when they change."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._notice, link)
             while not (self._closing or self._again or link.lost.is_set()):
@@ -138,7 +138,7 @@ class McpConnection:
         self._news.set()
 
     def _failed(self, fault: ServerFault) -> None:
-        """One that worked before is tried again; one that never did would only fail again."""
+        """Retry a server that has worked before; one that never did would only fail again."""
         if self._closing or self._again:
             return
         self.error = str(fault)
@@ -151,7 +151,7 @@ class McpConnection:
             self.status = "failed"
 
     def _give_up(self) -> None:
-        """Until somebody asks for it."""
+        """Stop trying until somebody asks for the server."""
         if self._again or self._closing:
             return
         if self.status == "pending":
@@ -177,24 +177,24 @@ class McpConnection:
     # --- what others ask of it
 
     def close(self) -> None:
-        """In good order if it is connected; one that is still being waited for gets no more time."""
+        """Close in good order if connected; a server that is still starting gets no more time."""
         self._closing = True
         self._news.set()
         if self._link is None:
             self._scope.cancel()
 
     def abandon(self) -> None:
-        """It had its time to close."""
+        """Cancel it: its time to close is over."""
         self._scope.cancel()
 
     def revive(self) -> None:
-        """Make a closed one ready for another `live`; what was approved stays approved."""
+        """Make a closed connection ready for another `live`; approved tools stay approved."""
         self._closing = self._again = self._was_up = False
         self._scope, self.ended = anyio.CancelScope(), anyio.Event()
         self._pend()
 
     def reconnect(self) -> None:
-        """Anew, also after it was given up."""
+        """Connect again, even after the server was given up."""
         self._again = True
         self._pend()
         self._news.set()
@@ -209,7 +209,7 @@ class McpConnection:
                 self._tell(changes)
 
     def approve(self) -> None:
-        """A person has agreed to the tools as they are now."""
+        """A person has approved the tools as they are now."""
         self.approved = (self.approved or {}) | self.current
 
     def is_on(self, tool: str) -> bool:
@@ -217,7 +217,7 @@ class McpConnection:
         return found is not None and self.approved is not None and self.approved.get(tool) == found
 
     def tools(self) -> list[Tool]:
-        """Those that are approved and there; the same objects as long as they do not change."""
+        """Tools that are approved and present; the same objects as long as they do not change."""
         if self.status not in ("connected", "pending"):
             return []
         for tool in self.current.values():
@@ -230,7 +230,7 @@ class McpConnection:
         return tuple(name for name in self.current if not self.is_on(name))
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ServerAnswer:
-        """Raises ToolError: never tried twice, because nobody knows what the first try did."""
+        """Raises ToolError. Never retried, because nobody knows what the first try did."""
         link = await self.link()
         self._check(tool)
         seconds = self.config.call_seconds or self._around.call_seconds
@@ -263,8 +263,8 @@ class McpConnection:
         )
 
     async def link(self) -> "McpSession":
-        """The open connection, waited for while there is hope."""
-        if self._link is not None and self._link.lost.is_set():  # its own task is about to see it, too
+        """The open connection; waits for it while it is being opened."""
+        if self._link is not None and self._link.lost.is_set():  # its own task is about to notice
             self._link = None
             self._pend()
         if self.status == "pending":

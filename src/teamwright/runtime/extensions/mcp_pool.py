@@ -35,12 +35,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def server_part(name: str) -> str:
-    """A server's name inside those of its tools. Never with `__`, which ends it there."""
+    """A server's name as part of its tools' names. Never with `__`, which would end it."""
     return re.sub(r"_{2,}", "_", _UNSAFE.sub("_", name)).strip("_") or "server"
 
 
 def tool_name(server: str, tool: str) -> str:
-    """`mcp__server__tool`, short enough, and of characters that every provider takes."""
+    """`mcp__server__tool`, in a length and in characters that every provider takes."""
     full = f"mcp__{server_part(server)}__{_UNSAFE.sub('_', tool)}"
     if len(full) <= MOST_NAME:
         return full
@@ -49,9 +49,9 @@ def tool_name(server: str, tool: str) -> str:
 
 
 class ServerPool:
-    """`make` turns an offer into a tool. Callbacks get the server's name first.
+    """The servers of a session. `make` turns an offer into a tool; callbacks get the server's name first.
 
-    Nothing is started, and the protocol package not imported, before `start` or `lease` meets a server.
+    Nothing is started, and the protocol package is not imported, before `start` or `lease` meets a server.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ServerPool:
         self._push, self._elicit = push, elicit
         self._group: TaskGroup | None = None
         self._shared = {name: self._server(config) for name, config in configs.items()}
-        self._inline: dict[str, list[McpConnection]] = {}  # those that an agent can reach besides, by its id
+        self._inline: dict[str, list[McpConnection]] = {}  # inline servers that an agent can reach, by its id
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class ServerPool:
             group.start_soon(server.live)
 
     async def ready(self, limit: float) -> None:
-        """Until every configured server is connected or failed, or the time is over."""
+        """Wait until every configured server is connected or failed, or the time is over."""
         with anyio.move_on_after(limit):
             for server in self._shared.values():
                 await server.settled.wait()
@@ -93,7 +93,7 @@ class ServerPool:
         return [_state(server) for server in self._shared.values()]
 
     def tools(self) -> dict[str, Tool]:
-        """Of the session's servers."""
+        """Tools of the session's servers."""
         return _tools(self._shared.values())
 
     # --- what agents need
@@ -113,10 +113,10 @@ class ServerPool:
     async def lease(
         self, inline: Mapping[str, ServerConfig], owner: str, parent: str | None = None
     ) -> AsyncGenerator[dict[str, Tool]]:
-        """The tools of an agent while it lives: the session's, its parent's, and those of its own inline servers.
+        """The tools of an agent while it lives: from the session's, its parent's and its own inline servers.
 
-        An inline server is opened here and closed when the last agent that can reach it has ended. One that cannot be
-        reached is told in the log; the agent does without it.
+        Its own inline servers are opened here, and closed when the last agent that can reach them has ended. One that
+        cannot be reached is logged; the agent works without it.
         """
         own = [self._server(config) for config in inline.values()]
         reach = [s for s in self._inline.get(parent or "", []) if s.name not in inline] + own
@@ -133,7 +133,7 @@ class ServerPool:
             await self._end([server for server in reach if not server.holders])
 
     def reachable(self, agent: str) -> dict[str, Tool]:
-        """The tools that an agent can reach as the servers are now."""
+        """The tools that an agent can reach now."""
         own = self._inline.get(agent, [])
         shared = [s for s in self._shared.values() if s.name not in {one.name for one in own}]
         return _tools([*shared, *own])
@@ -149,13 +149,13 @@ class ServerPool:
         assert self._group is not None, "start comes first"
         self._group.start_soon(server.live)
 
-    # --- what people ask
+    # --- requests by people
 
     def approve(self, name: str) -> None:
         self._find(name).approve()
 
     def news(self, name: str) -> dict[str, dict[str, str]]:
-        """Tools that are off until somebody agrees to them: how they were described, and how they are now."""
+        """Tools that are off until somebody approves them: how they were described, and how they are now."""
         server = self._find(name)
         before = server.approved or {}
         return {
@@ -189,7 +189,7 @@ class ServerPool:
         return _state(server)
 
     async def prompts(self) -> list[tuple[str, ServerPrompt]]:
-        """(command's name, prompt) of all servers that are connected: `mcp__server__prompt`."""
+        """(command's name, prompt) of all connected servers: `mcp__server__prompt`."""
         found: list[tuple[str, ServerPrompt]] = []
         for server in [s for s in self._shared.values() if s.status == "connected"]:
             prompts = await self._ask(server, methodcaller("prompts"))
@@ -197,7 +197,7 @@ class ServerPool:
         return found
 
     async def prompt(self, command: str, words: list[str]) -> ServerAnswer:
-        """What the prompt says with these arguments, in the order in which it lists them."""
+        """What the prompt says with these arguments, given in the order in which it lists them."""
         server, prompt = await self._find_prompt(command)
         args = {a.name: word for a, word in zip(prompt.arguments, words, strict=False)}
         missing = [a.name for a in prompt.arguments if a.required and a.name not in args]
@@ -214,7 +214,7 @@ class ServerPool:
         raise ToolError(f"There is no prompt {shown(command, 100)}.")
 
     async def resource(self, reference: str) -> ServerAnswer:
-        """What `@server:uri` names (without the `@`)."""
+        """The resource that `@server:uri` names (without the `@`)."""
         name, _, uri = reference.partition(":")
         return await self._ask(self._find(name), methodcaller("read", uri))
 
@@ -273,7 +273,7 @@ class ServerPool:
 
 
 def _ignore(changes: ToolChanges) -> None:
-    """Nobody wants to know; the tools are off all the same."""
+    """Nobody listens; the tools are off anyway."""
 
 
 def _serves(server: McpConnection) -> bool:
@@ -281,7 +281,7 @@ def _serves(server: McpConnection) -> bool:
 
 
 def _tools(servers: Iterable[McpConnection]) -> dict[str, Tool]:
-    """By name. Two that come to the same name: the first keeps it, the model could not tell them apart."""
+    """Tools by name. If two have the same name, the first keeps it: the model could not tell them apart."""
     found: dict[str, Tool] = {}
     for server in servers:
         for tool in server.tools():

@@ -22,7 +22,7 @@ from teamwright.runtime.extensions.skills import MOST_INCLUDED, Judge, find_file
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.mcp_pool import ServerPool
 
-MOST = 20  # of one prompt
+MOST = 20  # in one prompt
 _SHOWN_BY_READ = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"})  # the agent reads them itself
 
 
@@ -30,14 +30,14 @@ _QUOTED = re.compile(r'(?:^|(?<=[\s(]))@"([^"\n]+)"')
 
 
 def _escaped(quoted: re.Match[str]) -> str:
-    """`@"two words"`, as the app writes it."""
+    """Rewrite `@"two words"` with escaped spaces, as the app writes it."""
     return "@" + quoted[1].replace(" ", "\\ ")
 
 
 async def attached(
     text: str, agent: Agent, ask: Judge, clean: Callable[[str], str], pool: "ServerPool | None"
 ) -> list[Text]:
-    """One block for each; what names nothing is left as it is, and what cannot be had is said."""
+    """One block for each mention. A mention of nothing stays plain text; a failure gives a block that says so."""
     found: list[Text] = []
     room = MOST_INCLUDED
     for choices in imports(_QUOTED.sub(_escaped, text))[:MOST]:
@@ -50,7 +50,7 @@ async def attached(
 
 
 async def _resource(choices: tuple[str, ...], pool: "ServerPool | None", clean: Callable[[str], str]) -> str:
-    """`@server:uri`; nothing if there is no such server."""
+    """Read `@server:uri`; empty if there is no such server."""
     name, colon, _ = choices[-1].partition(":")
     if pool is None or not colon or name not in pool.names:
         return ""

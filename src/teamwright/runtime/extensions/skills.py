@@ -1,4 +1,4 @@
-"""Expands a called skill: arguments filled in, commands run and files included as the gate allows.
+"""Expands a called skill: fills in arguments, and runs commands and includes files as the gate allows.
 
 What a skill includes is judged like the agent's own Bash and Read calls, with the skill's allowed tools as rules.
 """
@@ -51,22 +51,22 @@ class SkillContext(Struct, frozen=True, kw_only=True):
     """What the composition root supplies."""
 
     agent: Callable[[AgentId], Agent | None]
-    ask: Judge  # the gate of the agents themselves
+    ask: Judge  # the agents' gate
     clean: Callable[[str], str]  # makes text from outside safe to show
     env: Mapping[str, str]
     spawner: Callable[[], Spawner]  # for skills that run as an agent of their own
-    passed: Collection[str] = ()  # variables that the person lets through to commands
+    passed: Collection[str] = ()  # variables that the person lets commands see
     services: Services | None = None  # of the session, if there is one
 
 
 class Expanded(Struct, frozen=True):
-    """What became of `/name words`: words for the model in its place, or an answer that needs no model any more."""
+    """The result of `/name words`: words for the model in its place, or an answer that needs no model."""
 
     content: tuple[Text, ...] = ()
     output: str | None = None
-    error: str = ""  # the answer is that it failed
+    error: str = ""  # why it failed, as the answer
     job: JobId | None = None  # it continues in the background
-    model: str | None = None  # that the skill asks for, for this turn
+    model: str | None = None  # asked for by the skill, for this turn
 
 
 class SkillRunner:
@@ -74,7 +74,7 @@ class SkillRunner:
         self._book, self._grants, self._around = book, grants, around
 
     def skills(self) -> Skills:
-        """As they are now."""
+        """The current skills."""
         return self._book.current()
 
     def find(self, name: str) -> Skill:
@@ -88,10 +88,10 @@ class SkillRunner:
             raise ToolError(f"There is no skill {shown(bare, 80)!r}. There are: {few}.")
         return found
 
-    # --- as a person calls it
+    # --- called by a person
 
     async def expand(self, text: str, agent: AgentId) -> Expanded | None:
-        """`/name words` instead of a prompt; None if it names no skill and is meant for the model as it is."""
+        """Expand `/name words`; None if it names no skill, and goes to the model as it is."""
         name, args = _parted(text)
         skill = self.skills().find(name) if name else None
         if skill is None:
@@ -123,10 +123,11 @@ class SkillRunner:
             said = f"{said}\n\n[It ended early: {job.result.error}]"
         return Expanded(output=said)
 
-    # --- as anybody calls it
+    # --- called by a person or an agent
 
     async def run_apart(self, skill: Skill, args: str, ctx: ToolContext) -> tuple[Job, Plan, str]:
-        """`context: fork`: an agent of its own, with a fresh context; its job, and the prompt that it was given."""
+        """Run a skill with `context: fork` in an agent of its own, with a fresh context. Returns its job and its
+        prompt, too."""
         take_back = self._grants.give(ctx.agent, skill.allowed_tools)
         try:
             prompt = await self.text(skill, args, ctx.agent)
@@ -141,22 +142,22 @@ class SkillRunner:
             effort=skill.effort,
         )
         job, plan = await self._around.spawner().spawn(ask, ctx)
-        assert isinstance(job, Job)  # a teammate has a name
+        assert isinstance(job, Job)  # only an agent with a name is a teammate
         return job, plan, prompt
 
     def grant(self, skill: Skill, agent: AgentId) -> None:
-        """Its allowed tools, for as long as the agent works on what it was asked."""
+        """Grant the skill's allowed tools while the agent works on its current prompt."""
         self._grants.give(agent, skill.allowed_tools)
 
     async def judge(self, skill: Skill, called: str, agent: AgentId) -> None:
-        """A rule about a skill holds by whichever name it was called. Raises ToolError."""
+        """Apply the rules about a skill, whatever name it was called by. Raises ToolError."""
         if called != skill.name:
             decision = await self._ask(agent, SKILL, {"skill": skill.name})
             if isinstance(decision, Deny):
                 raise ToolError(decision.reason)
 
     async def text(self, skill: Skill, args: str, agent: AgentId) -> str:
-        """The whole text, includes and all. Raises ToolError."""
+        """The whole text, with all that it includes. Raises ToolError."""
         if len(args.encode(errors="replace")) > MOST_ARGS or "\0" in args:
             raise ToolError(f"The arguments of {skill.name} are longer than {MOST_ARGS:,} bytes, or hold a NUL byte.")
         caller = self._caller(agent)
@@ -226,7 +227,7 @@ class SkillRunner:
         return output if not words else f"{output}\n[{command}: {words}]".lstrip("\n")
 
     async def _include(self, file: File, skill: Skill, caller: Agent) -> str:
-        """The file after the text; nothing where the words do not name one. What cannot be had is said."""
+        """The file as text to append; empty if the words name no file. If it cannot be read, the text says so."""
         path = await look_up(find_file, file.choices, caller.desk.cwd, skill.folder)
         if path is None:
             return ""
@@ -240,12 +241,12 @@ class SkillRunner:
             text = await look_up(read_judged, path, decision)
         except ToolError as error:
             return f"\n\n[{name} is not included: {error}]"
-        text = self._around.clean(text).rstrip("\n").replace("</file", "<\\/file")  # it cannot close its own frame
+        text = self._around.clean(text).rstrip("\n").replace("</file", "<\\/file")  # it must not close its own frame
         return f'\n\n<file path="{name}">\n{text}\n</file>'
 
 
 async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
-    """Run what only reads in a thread; a file system that does not answer costs a thread, not the agent."""
+    """Run something that only reads in a thread: a file system that does not answer costs a thread, not the agent."""
     try:
         with anyio.fail_after(DISK_SECONDS):
             return await to_thread.run_sync(look, *asked, abandon_on_cancel=True)
@@ -254,7 +255,7 @@ async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The name and the words after it; no name where the text is no command."""
+    """The name and the words after it; no name if the text is no command."""
     if not text.startswith("/") or text[1:2].isspace():
         return "", ""
     name = text[1:].split(maxsplit=1)[:1]
@@ -266,7 +267,7 @@ def _left_out(command: str) -> str:
 
 
 def find_file(choices: Sequence[str], cwd: Path, folder: str) -> str | None:
-    """The first reading that there is: from the working directory, then from the skill's own. No directory counts."""
+    """The first choice that exists, in the working directory, then in the skill's own. Directories do not count."""
     for choice in choices:
         for base in (cwd, Path(folder) if folder else None):
             path = None if base is None else os.path.join(base, os.path.expanduser(choice))  # noqa: PTH111, PTH118
@@ -276,7 +277,7 @@ def find_file(choices: Sequence[str], cwd: Path, folder: str) -> str | None:
 
 
 def read_judged(path: str, decision: Allow) -> str:
-    """The very file that was judged."""
+    """Read exactly the file that was judged."""
     real = decision.paths.get(path)
     if real is None:
         raise ToolError("it was not judged by its path; Read it instead")

@@ -24,7 +24,7 @@ Ring = Callable[[AgentId], None]
 
 
 class Job:
-    """One run. `settled` once its caller need not wait any longer: it has ended, or was sent to the background."""
+    """One run. `settled`: its caller need not wait any longer, because it has ended or was sent to the background."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Job:
         self.concluding = False  # its end is being recorded: it cannot be sent to the background any more
         self.scope = anyio.CancelScope()
         self.stopped_because = ""  # the reason, if one was given
-        self.tree: Worktree | None = None  # the worktree that is closed after its end
+        self.tree: Worktree | None = None  # its worktree, closed after its end
         self.kept: KeptTree | None = None
-        self.url = ""  # of one that runs on a worker
-        self.notes: tuple[str, ...] = ()  # for whoever started it
+        self.url = ""  # of a job on a worker
+        self.notes: tuple[str, ...] = ()  # for its starter
 
     def row(self) -> JobRow:
         return JobRow(
@@ -80,7 +80,7 @@ class Jobs(Struct, eq=False):
     _ring: Ring
     _jobs: dict[JobId, Job] = {}
     _by_call: dict[tuple[AgentId, CallId], Job] = {}
-    _open: dict[AgentId, dict[JobId, Job]] = {}  # by owner: there may be thousands that have ended
+    _open: dict[AgentId, dict[JobId, Job]] = {}  # unfinished ones, by owner: thousands may have ended
 
     def get(self, id: str) -> Job | None:
         return self._jobs.get(JobId(id))
@@ -95,7 +95,7 @@ class Jobs(Struct, eq=False):
         return [j for j in self._jobs.values() if j.status == "running" and (owner is None or j.owner == owner)]
 
     def unfinished(self, owner: AgentId) -> list[Job]:
-        """Those whose end, and the word about it, is still to come."""
+        """Jobs whose end, or the letter about it, is still to come."""
         return list(self._open.get(owner, {}).values())
 
     async def begin(self, job: Job, *, agent: NewAgent | None = None, letter: Letter | None = None) -> None:
@@ -108,7 +108,7 @@ class Jobs(Struct, eq=False):
         self.adopt(job)
 
     def adopt(self, job: Job) -> None:
-        """Its row is stored. One that runs on a worker is ended by others."""
+        """Take in a job whose row is stored. A job on a worker is ended by others."""
         self._keep(job)
         if job.call is not None:
             self._by_call[job.owner, job.call] = job
@@ -118,13 +118,14 @@ class Jobs(Struct, eq=False):
         self._jobs[job.id] = self._open.setdefault(job.owner, {})[job.id] = job
 
     def settled(self, job: Job, status: JobStatus, result: JobResult) -> None:
-        """Somebody else has stored its end; `notify` is still to come."""
+        """Somebody else has stored the end; `notify` is still to come."""
         job.concluding, job.status, job.result = True, status, result
         job.ended.set()
         job.settled.set()
 
     async def send_to_background(self, job: Job) -> bool:
-        """Its caller stops waiting; the same run continues. False if it has ended or is there already."""
+        """Let its caller stop waiting; the same run continues. False if it has ended or is already in the
+        background."""
         if job.status != "running" or job.concluding or job.background:
             return False
         job.background = True
@@ -133,7 +134,8 @@ class Jobs(Struct, eq=False):
         return True
 
     async def finish(self, job: Job, status: JobStatus, result: JobResult) -> None:
-        """State final and notice owed in one transaction; then waiters wake. Slow work comes after this."""
+        """Store the final state and the owed notice in one transaction, then wake waiters. Slow work comes after
+        this."""
         job.concluding = True
         try:
             await self._table.finish(job.id, job.run, status, result, owed=job.background)
@@ -143,9 +145,9 @@ class Jobs(Struct, eq=False):
             job.settled.set()
 
     async def notify(self, job: Job, extra: str = "", warning: str = "") -> None:
-        """Reports the end: an event for watchers, and a letter for an owner that did not wait.
+        """Report the end: an event for watchers, and a letter for an owner that did not wait.
 
-        In its result `warning` stands first, `extra` last.
+        `warning` is put before the result, `extra` after it.
         """
         result = job.result
         if extra or warning:
@@ -158,7 +160,7 @@ class Jobs(Struct, eq=False):
         self.close(job)
 
     def close(self, job: Job) -> None:
-        """Nothing more comes of it; an owner that waited for its jobs looks again."""
+        """Nothing more comes of the job; an owner that waits for its jobs looks again."""
         job.closed.set()
         still = self._open.get(job.owner, {})
         if still.get(job.id) is job:
@@ -166,7 +168,7 @@ class Jobs(Struct, eq=False):
         self._ring(job.owner)
 
     async def claim(self, job: Job, call: CallId) -> bool:
-        """A reader has seen the end by itself and needs no letter. False if the letter was there first."""
+        """A reader has seen the end itself and needs no letter. False if the letter came first."""
         return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
 
     async def settle_after_crash(
@@ -175,14 +177,15 @@ class Jobs(Struct, eq=False):
         output: Callable[[JobId], Path],
         left: Callable[[AgentId], JobResult],
     ) -> list[JobRow]:
-        """At resume: what ran is ended by that, what is owed is posted, a claim that never arrived is owed again.
+        """At resume: end what was running, post what is owed, and owe again what was claimed by a call without a
+        result.
 
-        `answered` tells whether a call's result is in its agent's transcript, `left` what an agent had said and used.
-        Returns every run of every job.
+        `answered` tells whether a call's result is in its agent's transcript; `left` returns what an agent had said and
+        used. Returns every run of every job.
         """
         rows: list[JobRow] = []
         for row in await self._table.all(self._session):
-            if row.kind == "remote":  # it goes on elsewhere, and its end is told with what it has made
+            if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
                 rows.append(row)
                 continue
             rows.append(await self._settle(row, answered, left))
@@ -204,11 +207,11 @@ class Jobs(Struct, eq=False):
         return row
 
     async def _post(self, row: JobRow, output: Path) -> None:
-        """Nothing happens unless the notice is owed."""
+        """Post the notice, if it is owed."""
         result = row.result
         known = not result.error or result.error.rstrip(".").casefold() in result.summary.casefold()
         text = result.result if known else f"{result.error}\n\n{result.result}".strip()
-        # What a monitor has seen was told line by line: that it has come to its end is no news of its own.
+        # A monitor's lines were passed on one by one, so its normal end is no news.
         quiet = row.kind == "monitor" and row.status == "completed"
         notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage, quiet)
         letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice, "later")
@@ -217,5 +220,5 @@ class Jobs(Struct, eq=False):
 
 
 def letter_id(job: JobId, run: int) -> LetterId:
-    """The same for the same end, so that it cannot be told twice."""
+    """The same id for the same end, so that it cannot be told twice."""
     return LetterId(f"n-{job}-{run}")

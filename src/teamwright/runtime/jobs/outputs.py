@@ -12,11 +12,12 @@ MOST_RESULT = 2_000  # characters of one tool result
 
 
 class OutputFile:
-    """Opened for each note, so that a thousand waiting agents hold no file open. A full disk costs the file only."""
+    """Opened for each note, so that a thousand waiting agents hold no file open. On a full disk only this file
+    suffers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._add("")  # its name may be read as soon as it is known
+        self._add("")  # the file must be there as soon as its name is known
 
     def note(self, event: Event) -> None:
         if text := _text(event):

@@ -1,4 +1,4 @@
-"""Timer of scheduled prompts; one that comes due becomes a letter to the main agent."""
+"""Timer of scheduled prompts: one that is due becomes a letter to the main agent."""
 
 import os
 from collections.abc import Callable
@@ -28,11 +28,11 @@ from teamwright.store.tables.state import now_ms
 
 MOST = 100  # schedules of one session
 MOST_PROMPT = 16_000  # characters
-# Sleeping counts on a clock that stands still while the machine does, and the wall clock can be changed:
-# so it is looked at now and then, without touching the store.
+# Sleep counts on a clock that stands still while the machine sleeps, and the wall clock can be changed. So the timer
+# looks at the clocks now and then, without touching the store.
 LONGEST_SLEEP = 60.0
-JUMP_MS = 5_000  # between the two clocks: somebody has set the wall clock, or the machine slept
-AGAIN = 30.0  # seconds until a store that failed is tried once more
+JUMP_MS = 5_000  # drift between the two clocks: somebody has set the wall clock, or the machine slept
+AGAIN = 30.0  # seconds until a store that failed is tried again
 
 
 class Clock(Protocol):
@@ -41,7 +41,7 @@ class Clock(Protocol):
         ...
 
     def steady(self) -> float:
-        """Seconds, on a clock that nobody sets."""
+        """Seconds, on a monotonic clock."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -81,25 +81,25 @@ class Schedules:
 
     @property
     def zone(self) -> tzinfo:
-        if self._zone is None:  # reading it takes a file and a module that most sessions do not need
+        if self._zone is None:  # it needs a file and a module that most sessions do without
             self._zone = self._make_zone()
         return self._zone
 
     @property
     def rows(self) -> list[Schedule]:
-        """The next due one first."""
+        """The next one due comes first."""
         return list(self._rows)
 
     @property
     def hold(self) -> bool:
-        """Does the program stay for what is still to come?"""
+        """Whether the program stays because something is scheduled."""
         return self.stays and bool(self._rows)
 
     @property
     def now(self) -> int:
         return self._clock.now()
 
-    # --- what the agent asks for
+    # --- requests by the agent
 
     async def create(
         self, *, cron: str | None, at: str | None, prompt: str, recurring: bool | None, call: CallId
@@ -148,7 +148,8 @@ class Schedules:
     # --- the timer
 
     async def open(self) -> None:
-        """At resume: what was due meanwhile is told; the zone, or the clock, may be another one now."""
+        """At resume: fire what was due meanwhile, and plan again, because the time zone or the clock may have
+        changed."""
         try:
             self._rows = await self._table.all(self._session)
             await self._fire_all()
@@ -159,7 +160,7 @@ class Schedules:
             self._changed.set()
 
     async def run(self) -> None:
-        """For as long as the session lives."""
+        """Runs as long as the session lives."""
         jumped = False
         while True:
             self._changed = anyio.Event()
@@ -179,7 +180,7 @@ class Schedules:
         return min(LONGEST_SLEEP, max(0.0, (self._rows[0].next - self.now) / 1000))
 
     async def _sleep(self, seconds: float | None) -> bool:
-        """Until then, or until the schedules change. True if the wall clock was set meanwhile."""
+        """Sleep that long, or until the schedules change. True if the wall clock was set meanwhile."""
         if seconds is None:
             await self._changed.wait()
             return False
@@ -188,7 +189,7 @@ class Schedules:
         return abs(self.now - wall - (self._clock.steady() - steady) * 1000) > JUMP_MS
 
     async def _plan_again(self) -> None:
-        """A cron expression means times on the wall; what is due already is not touched."""
+        """Recompute cron times, which mean times of the wall clock; what is already due stays."""
         now = self.now
         for row in self._rows:
             if row.cron and row.next > now:
@@ -203,7 +204,7 @@ class Schedules:
             self._rows = await self._table.all(self._session)
 
     async def _fire(self, row: Schedule) -> None:
-        """However often it was due meanwhile, it is told once, and says so."""
+        """Fire once, however often it was due meanwhile; the letter says so."""
         now = self.now
         after = next_time(read_cron(row.cron), now, self.zone) if row.recurring else None
         words = scheduled_words(row, row.next, now, self.zone)

@@ -1,6 +1,6 @@
 """Shell commands and monitors as jobs: started by a tool call, owned by the supervisor, reported when they end.
 
-A command that is silent for long is reported once before that. Each line of a monitor becomes a letter.
+A command that is silent for long is reported once before that. The lines of a monitor become letters.
 """
 
 import threading
@@ -28,15 +28,15 @@ from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.sandbox.use import ProgramRun
 from teamwright.store.tables.state import now_ms
 
-MOST_RESULT = 4_000  # characters of the output in the word about an end
-MOST_OF_SUCCESS = 1_000  # of one that ended well
-LAST_WORDS = 1_000  # and in the word about a silence
+MOST_RESULT = 4_000  # characters of the output in the notice of an end
+MOST_OF_SUCCESS = 1_000  # in that of a success
+LAST_WORDS = 1_000  # in that of a silence
 MOST_LINES = 8_000  # bytes of a monitor's lines in one letter
 MINUTE = 60.0
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What is to be run, where and for how long; None for as long as it takes."""
+    """What to run, where and for how long; `limit` None: as long as it takes."""
 
     kind: Literal["shell", "monitor"]
     script: bytes
@@ -47,7 +47,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class Tap(Capture):
-    """The output file, and for a monitor the lines that have not been passed on yet: the newest, the others counted."""
+    """The output file. For a monitor also the lines not yet passed on: the newest are kept, the others counted."""
 
     def __init__(self, output: Path, *, lines: bool) -> None:
         super().__init__(output, at_once=True)
@@ -56,7 +56,7 @@ class Tap(Capture):
         self.keeps_lines = lines
         self._fresh, self._lost = bytearray(), 0
         self.letters = 0  # sent so far
-        self._lock = threading.Lock()  # bytes come in from a thread, because they go to the disk
+        self._lock = threading.Lock()  # bytes come from a thread, because they go to the disk
 
     def add(self, data: bytes) -> None:
         super().add(data)
@@ -73,7 +73,7 @@ class Tap(Capture):
         self.news.set()
 
     def take(self, *, half_lines: bool) -> str:
-        """What is to be passed on now; a line that has not ended stays, unless this is the end."""
+        """What to pass on now; a line that has not ended stays, unless this is the end."""
         with self._lock:
             end = len(self._fresh) if half_lines else self._fresh.rfind(b"\n") + 1
             data, lost = bytes(self._fresh[:end]), self._lost
@@ -86,7 +86,7 @@ class Tap(Capture):
 
 
 class ShellJobs:
-    """`clean` makes what a program printed safe to show; `silence` is how many seconds without a word are too many."""
+    """`clean` makes a program's output safe to show; a command silent for `silence` seconds is reported."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class ShellJobs:
         self._clean, self._silence, self._most_letters = clean, silence, letters_a_minute
 
     async def start(self, order: Order, ctx: ToolContext) -> Job:
-        """It belongs to the caller, and runs on after the call. Its output file is there when this returns."""
+        """Start a job that belongs to the caller and outlives the call. Its output file is there when this returns."""
         id = new_job_id()
         job = Job(
             id,
@@ -114,7 +114,7 @@ class ShellJobs:
             background=True,
         )
         make_dir(job.output.parent)
-        with anyio.CancelScope(shield=True):  # a row without its command would be told of as one that was lost
+        with anyio.CancelScope(shield=True):  # a row without its command would be reported as a lost one
             await self._supervisor.jobs.begin(job)
             tap = Tap(job.output, lines=order.kind == "monitor")
             self._supervisor.launch(partial(self._run, job, order, tap))
@@ -136,7 +136,7 @@ class ShellJobs:
                 await self._conclude(job, order, found, tap)
 
     async def _follow(self, job: Job, order: Order, tap: Tap) -> ProcessEnd | str:
-        """Its end, or in words why it could not begin."""
+        """How it ended, or in words why it could not begin."""
         found: ProcessEnd | str = ""
         async with anyio.create_task_group() as group:
             group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, tap)
@@ -177,16 +177,16 @@ class ShellJobs:
             self._supervisor.jobs.close(job)
 
     def _printed(self, tap: Tap, verdict: "_Verdict") -> str:
-        """The end of its output; that of a monitor has been told already."""
+        """The end of its output; empty for a monitor, whose lines were already sent."""
         if tap.keeps_lines:
             return ""
         most = MOST_OF_SUCCESS if verdict.status == "completed" else MOST_RESULT
         return _last(self._clean(plain(tap.text())), most)
 
-    # --- what is told while it runs
+    # --- reports while it runs
 
     async def _mind_silence(self, job: Job, tap: Tap) -> None:
-        """Once in its life: it may be stuck, and only its owner can tell."""
+        """Report a long silence, once: the command may be stuck, and only its owner can tell."""
         rest = self._silence
         while rest > 0:
             await anyio.sleep(rest)
@@ -207,8 +207,9 @@ class ShellJobs:
         await self._post(Letter(LetterId(f"s-{job.id}-{job.run}"), job.owner, SYSTEM, notice, "next"))
 
     async def _pass_on(self, job: Job, tap: Tap) -> None:
-        """Lines that come together are one letter; once the minute's letters are used up, the rest waits together."""
-        sent: deque[float] = deque(maxlen=self._most_letters - 1)  # one is kept for the end
+        """Send lines that come together as one letter; when the minute's letters are used up, the rest waits
+        together."""
+        sent: deque[float] = deque(maxlen=self._most_letters - 1)  # one is reserved for the end
         while True:
             await tap.news.wait()
             tap.news = anyio.Event()
@@ -224,14 +225,14 @@ class ShellJobs:
         await self._post(Letter(LetterId(f"w-{job.id}-{tap.letters}"), job.owner, SYSTEM, body, "next"))
 
     async def _post(self, letter: Letter) -> None:
-        """All of it or nothing, also if the command ends just now."""
+        """Store all of it or nothing, even if the command ends just now."""
         with anyio.CancelScope(shield=True):
             with self._supervisor.trouble.kept(f"the letter {letter.id} could not be stored"):
                 await self._supervisor.post(letter)
 
 
 class _Verdict(Struct, frozen=True):
-    """`words` for the summary, `error` where it did not end well."""
+    """`words` are for the summary; `error` is set if it did not end well."""
 
     status: JobStatus
     words: str
@@ -259,7 +260,7 @@ def _name(job: Job) -> str:
 
 
 def _last(text: str, most: int) -> str:
-    """The end of what it printed; the whole is in its output file."""
+    """The end of the text; all of it is in the output file."""
     text = text.rstrip("\n")
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""Runs the project's check in a tree of the landing queue: by the door of every program, in the sandbox if it is on."""
+"""Runs the project's check in a tree of the landing queue, in the sandbox if it is on."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -19,11 +19,12 @@ from teamwright.runtime.sandbox.use import Program
 if TYPE_CHECKING:
     from teamwright.runtime.sandbox.fence import SessionFence
 
-HEAD, TAIL = 2_000, 10_000  # bytes of the output that are kept: what went wrong is told last
+HEAD, TAIL = 2_000, 10_000  # bytes of the output that are kept: errors usually come last
 
 
 class CheckRun(Struct, frozen=True):
-    """One command line for every tree. `agent` is whose rights its sandbox has; `clean` makes output fit to be read."""
+    """Runs one command line in each tree. In the sandbox it has the rights of `agent`; `clean` makes output fit to be
+    read."""
 
     command: str
     env: Mapping[str, str]

@@ -15,7 +15,7 @@ CHECK_SECONDS = 1800.0
 
 
 def repo_key(common: Path | str) -> str:
-    """How the store names a repository: the directory that all its trees share."""
+    """The store's name for a repository: the git directory that all its trees share."""
     return os.path.realpath(common)
 
 
@@ -27,25 +27,26 @@ class Checked(Struct, frozen=True):
 
 
 Check = Callable[[Path, LandEntry], Awaitable[Checked]]  # in this tree, for this entry
-Tell = Callable[[LandEntry], None]  # an entry as it is now
-Ring = Callable[[SentBack], Awaitable[None]]  # whoever has a letter, and the task list, may have to be told
+Tell = Callable[[LandEntry], None]  # called with each entry that changes
+# wakes those who must hear of it: the reader of the letter, and the task list
+Ring = Callable[[SentBack], Awaitable[None]]
 
 
 class LandPlan(Struct, frozen=True):
-    """`links` are directories of the main tree that each tree shares; `ahead` counts the entries that are merged on top
-    of the one that is checked."""
+    """`links`: directories of the main tree that each tree shares; `ahead`: how many entries are merged on top of the
+    one that is checked."""
 
     place: Checkout
     target: str
     method: Method = "merge"
     ahead: int = 1
     links: tuple[str, ...] = ()
-    claims: str = ""  # where sandboxes of all processes see which trees are ours
+    claims: str = ""  # where the sandboxes of all processes see which trees are ours
 
 
 class LandEnd(Struct, frozen=True):
-    """What a run of the queue did. `blocked` says why it stopped with entries still waiting; `held` are those that wait
-    for others."""
+    """What a run of the queue did. `blocked`: why it stopped with entries still waiting; `held`: entries that wait for
+    others."""
 
     done: tuple[LandEntry, ...] = ()
     blocked: str = ""

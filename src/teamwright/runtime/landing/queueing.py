@@ -1,4 +1,4 @@
-"""Puts branches into the landing queue: what is committed, at this moment, kept for good before it is noted."""
+"""Puts branches into the landing queue, as committed at this moment; the commit is kept for good before it is noted."""
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -21,17 +21,17 @@ from teamwright.host.git.worktrees.status import UNDER_WAY, own_links, read_stat
 from teamwright.runtime.landing.plan import repo_key
 from teamwright.store.tables.landing import LandTable
 
-_SHOWN = 5  # paths that are named
+_SHOWN = 5  # paths named in an error
 
 
 def task_of(tasks: Iterable[Task], agent: AgentId) -> TaskId | None:
-    """What an agent has most probably done on its branch: the task of its own that changed last."""
+    """The task that an agent most probably did on its branch: its own task that changed last."""
     own = [task for task in tasks if task.agent == agent and task.status != "pending"]
     return max(own, key=attrgetter("updated")).id if own else None
 
 
 async def choose_target(place: Checkout, wanted: str) -> str:
-    """The branch of the settings, or else the one that is checked out in the main tree."""
+    """The branch of the settings, or else the one checked out in the main tree."""
     target = wanted or await branch_here(place.top)
     if not target:
         raise ToolError(
@@ -43,7 +43,8 @@ async def choose_target(place: Checkout, wanted: str) -> str:
 
 
 async def queue_branch(table: LandTable, place: Checkout, draft: LandDraft) -> LandEntry:
-    """`draft` without commits and repository: they are looked up. Raises ToolError where it is not ready."""
+    """Queue a branch. `draft` has no commits and no repository: they are looked up. Raises ToolError if it is not
+    ready."""
     if draft.branch == draft.target:
         raise ToolError(f"{shown(draft.branch)} is the branch that work lands on: work on another one.")
     tip = await commit_of(f"refs/heads/{draft.branch}", cwd=place.top)
@@ -64,7 +65,7 @@ async def queue_branch(table: LandTable, place: Checkout, draft: LandDraft) -> L
 
 
 async def _require_committed(place: Checkout, branch: str) -> None:
-    """Where the branch is checked out, all of the work must be in it."""
+    """Raise ToolError if the branch is checked out somewhere with work that is not committed."""
     found = checked_out(place, branch)
     if found is None:
         return
@@ -82,7 +83,7 @@ async def _require_committed(place: Checkout, branch: str) -> None:
 
 
 def branch_at(place: Checkout, tree: Path) -> str:
-    """The branch of the worktree at this path, as git has it now; empty if it has none."""
+    """The branch that is now checked out in the worktree at this path; empty if there is none."""
     for path, private in registered(place.common):
         if path == tree:
             head = (private / "HEAD").read_text(errors="replace").strip()

@@ -1,7 +1,7 @@
-"""Runs a repository's landing queue: one at a time, in order, each checked on what it lands on.
+"""Runs a repository's landing queue: one entry at a time, in order, each checked on top of what it lands on.
 
-A kill at any point leaves the target at its old or at its new commit. What is left undone here is put right by the next
-run: it finds entries that are `trying`, and the commit that was noted before the target moved.
+A kill at any point leaves the target at its old or at its new commit. The next run repairs the rest: it finds entries
+that are `trying`, and the commit that was noted before the target moved.
 """
 
 from collections.abc import AsyncGenerator, Collection
@@ -33,8 +33,8 @@ from teamwright.osfiles.locks import Lock, hold
 from teamwright.runtime.landing.plan import Check, Checked, LandEnd, LandPlan, Ring, Tell, repo_key
 from teamwright.store.tables.landing import LandTable
 
-CLOSING = 60.0  # seconds to put away what a cancelled run holds
-MOST_MISSES = 5  # times in a row that somebody else moves the target while an entry is checked
+CLOSING = 60.0  # seconds to put away the trees of a cancelled run
+MOST_MISSES = 5  # times in a row that somebody else moves the target during a check
 
 
 class BusyError(ToolError):
@@ -43,7 +43,7 @@ class BusyError(ToolError):
 
 @asynccontextmanager
 async def queue_lock(place: Checkout) -> AsyncGenerator[Lock]:
-    """One runs the queue of a repository. Raises BusyError."""
+    """Held by the one process that runs the queue of a repository. Raises BusyError."""
     path = place.common / "teamwright" / "landing.lock"
     lock = await to_thread.run_sync(hold, path)
     if lock is None:
@@ -60,17 +60,17 @@ class _Prepared(Struct, frozen=True):
 
 
 class LandRunner:
-    """Only whoever holds `queue_lock` uses one."""
+    """Runs the queue. Its user must hold `queue_lock`."""
 
     def __init__(self, table: LandTable, plan: LandPlan, check: Check, tell: Tell, ring: Ring) -> None:
         self._table, self._plan, self._check, self._tell, self._ring = table, plan, check, tell, ring
-        self._chain: list[_Prepared] = []  # each on top of the one before; the first one is checked
+        self._chain: list[_Prepared] = []  # each on top of the one before; the first is being checked
         self._done: list[LandEntry] = []
         self._misses, self._numbers = 0, count(1)
-        self._used: list[Path] = []  # trees that nobody needs any more
+        self._used: list[Path] = []  # trees that are no longer needed
 
     async def run(self, only: Collection[LandId] | None = None) -> LandEnd:
-        """Until nothing is left that can land. Raises ToolError where git cannot work at all."""
+        """Land until nothing is left that can. Raises ToolError if git cannot work at all."""
         place, target = self._plan.place, self._plan.target
         await require_identity(place)
         await self._recover()
@@ -101,7 +101,7 @@ class LandRunner:
         return LandEnd(tuple(self._done), why, dict(order.held))
 
     async def _recover(self) -> None:
-        """What a process that was killed left: trees, and entries that look as if somebody tried them."""
+        """Clean up after a killed process: trees, and entries that are still marked as tried."""
         place, target = self._plan.place, self._plan.target
         await close_left_trees(place)
         for entry in await self._table.entries(repo_key(place.common), 0):
@@ -126,7 +126,7 @@ class LandRunner:
         async def check() -> None:
             try:
                 found.append(await self._check(first.tried.tree, first.entry))
-            except ToolError as error:  # it could not even be started, which is not the fault of what it checks
+            except ToolError as error:  # it could not even start, which is not the entry's fault
                 found.append(error)
 
         async with anyio.create_task_group() as group:
@@ -146,16 +146,16 @@ class LandRunner:
             try:
                 ready = await self._prepare(rest.pop(0), before, sure=False)
             except ToolError:
-                return  # if it lasts, it is told when the entry is the first one
+                return  # if the fault lasts, it is reported when the entry is first
             if ready is None:
-                return  # the order stays: nothing goes before it
+                return  # the order stays: nothing may pass this entry
             self._chain.append(ready)
 
     async def _prepare(self, entry: LandEntry, onto: str, *, sure: bool) -> _Prepared | None:
-        """None: it is decided already, or, where `onto` is not `sure` to become the target, is left for later."""
+        """None: it is already decided, or, if `onto` is not `sure` to become the target, it is left for later."""
         begun = await self._table.change(entry.id, "waiting", "trying")
         if begun is None:
-            return None  # its owner, or a person, was faster
+            return None  # its owner or a person was faster
         self._tell(begun)
         crashpoint("land.begun")
         plan, draft = self._plan, entry.draft
@@ -203,7 +203,7 @@ class LandRunner:
         self._put_away(first)
         return ""
 
-    # --- what becomes of an entry
+    # --- the fate of an entry
 
     async def _landed(self, entry: LandEntry, reason: str) -> None:
         if done := await self._table.change(entry.id, "trying", "landed", reason, entry.commit):
@@ -231,11 +231,11 @@ class LandRunner:
             tree = self._used[-1]
             with suppress(ToolError):  # the next run clears what is left
                 await close_tree(self._plan.place, tree)
-            self._used.remove(tree)  # only now: cancelled meanwhile, it is closed at the end
+            self._used.remove(tree)  # only now: if cancelled before this, it is closed at the end
             self._claim(tree, release=True)
 
     def _claim(self, tree: Path, *, release: bool = False) -> None:
-        """The guards of commands in the sandbox leave it alone."""
+        """Keep the guards of commands in the sandbox away from it."""
         if not self._plan.claims:
             return
         from teamwright.host.sandbox.guard.claims import Claims  # noqa: PLC0415
@@ -245,7 +245,7 @@ class LandRunner:
             (claims.release if release else claims.take)(*names)
 
     async def _drop_chain(self, why: str) -> None:
-        """They wait again: what they stand on is not what they would land on."""
+        """Let all prepared entries wait again: what they were merged onto is not what they would land on."""
         while self._chain:
             one = self._chain[-1]
             self._put_away(one)

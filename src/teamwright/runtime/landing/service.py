@@ -1,4 +1,4 @@
-"""The landing queue as sessions, commands and code use it: what is in it, what joins it, and running it."""
+"""The landing queue for sessions, commands and code: listing it, adding to it, and running it."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -26,9 +26,9 @@ NO_CHECK = (
 
 
 class LandChoices(Struct, frozen=True):
-    """What settings and flags say. `check` is the project's command line; None: nobody has said, empty: there is none.
+    """What settings and flags say. `check` is the project's command line; None: never set; empty: no check.
 
-    `target` is empty where it is the branch that is checked out in the main tree.
+    An empty `target` stands for the branch checked out in the main tree.
     """
 
     check: str | None
@@ -40,7 +40,7 @@ class LandChoices(Struct, frozen=True):
 
 
 class LandDeps(Struct, frozen=True):
-    """`fence` is the sandbox if it is on; `agent` whose rights checks have there."""
+    """`fence` gives the sandbox if it is on; checks have the rights of `agent` there."""
 
     table: LandTable
     env: Mapping[str, str]
@@ -48,26 +48,26 @@ class LandDeps(Struct, frozen=True):
     clean: Callable[[str], str]
     ring: Ring
     fence: Callable[[], "SessionFence | None"]
-    claims: str = ""  # where sandboxes of all processes see which trees are ours
+    claims: str = ""  # where the sandboxes of all processes see which trees are ours
 
 
 class Landing:
-    """Of the repository around `cwd`."""
+    """The landing queue of the repository around `cwd`."""
 
     def __init__(self, deps: LandDeps, choices: LandChoices, cwd: Path) -> None:
         self._deps, self.choices, self._cwd = deps, choices, cwd
 
     async def entries(self) -> list[LandEntry]:
-        """The newest last. Nothing where there is no repository."""
+        """The newest entry comes last. Empty outside of a repository."""
         repo = repository_of(str(self._cwd))
         return await self._deps.table.entries(repo_key(repo)) if repo else []
 
     async def ready(self, branch: str, *, priority: int = 0) -> LandEntry:
-        """A branch that nobody is told about if it comes back. Raises ToolError if it is not ready."""
+        """Queue a branch without an owner: nobody is told if it comes back. Raises ToolError if it is not ready."""
         return await self.queue(LandDraft("", "", branch, "", "", priority=priority))
 
     async def queue(self, draft: LandDraft) -> LandEntry:
-        """`draft` names the branch and whose it is; its commits are looked up. Raises ToolError if it is not ready."""
+        """Queue the branch that `draft` names; its commits are looked up. Raises ToolError if it is not ready."""
         from teamwright.runtime.landing.queueing import choose_target, queue_branch  # noqa: PLC0415
 
         place = await locate(self._cwd)
@@ -75,7 +75,7 @@ class Landing:
         return await queue_branch(self._deps.table, place, replace(draft, target=target))
 
     async def give_up(self, id: LandId, why: str = "") -> LandEntry:
-        """It is not to land any more. Raises ToolError where it is too late."""
+        """Take an entry out of the queue. Raises ToolError if it is too late."""
         table = self._deps.table
         for state in ("waiting", "sent_back"):
             if (done := await table.change(id, state, "given_up", why)) is not None:
@@ -87,9 +87,9 @@ class Landing:
         raise ToolError(f"{entry.draft.branch} {what}, so it cannot be given up.")
 
     async def run(self, tell: Tell | None = None, only: Collection[LandId] | None = None) -> LandEnd:
-        """Until nothing can land any more. `tell` hears of every change of an entry.
+        """Land until nothing more can. `tell` is called for every change of an entry.
 
-        Raises ToolError where it cannot even begin, BusyError if somebody else runs it.
+        Raises ToolError if it cannot even begin, BusyError if somebody else runs the queue.
         """
         from teamwright.runtime.landing.check import CheckRun  # noqa: PLC0415
         from teamwright.runtime.landing.queueing import choose_target  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """Replays past events from the transcripts, for a screen that has just attached or is scrolled up.
 
-A screen shows a few dozen lines, so what is far above it is not folded: its lines are found by an index, and of those
-that are passed over only sums are read. Blocks: call it in a thread.
+A screen shows a few dozen lines, so what is far above them is not folded: an index finds the lines to read, and the
+skipped ones are only added up. Blocks: call it in a thread.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,15 @@ from teamwright.store.files import transcripts
 from teamwright.store.files.lines import Lines
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
-MOST_EARLIER = 30  # agents of earlier runs that are shown
-_OPENING = {kind.__struct_config__.tag for kind in (LettersTaken, Replied)}  # calls end before the next of them
+MOST_EARLIER = 30  # agents of earlier runs to show
+# each call has ended before the next of these
+_OPENING = {kind.__struct_config__.tag for kind in (LettersTaken, Replied)}
 _RENDERED = Rendered.__struct_config__.tag
 _REWOUND = Rewound.__struct_config__.tag
 
 
 class Past(Struct):
-    """Records in the order of time, and what comes before them in some transcripts, as sums."""
+    """Records in order of time, and sums over the lines before them in some transcripts."""
 
     records: list[Record]
     skimmed: dict[AgentId, Skimmed]
@@ -36,9 +37,10 @@ class Past(Struct):
 def read_all(
     home: Home, session: SessionId, until: Mapping[AgentId, int], newest: int = END
 ) -> tuple[Past, list[AgentId]]:
-    """The records of these agents up to a line, and of agents of earlier runs; and whose transcripts lie elsewhere.
+    """The records of these agents up to a line each, and of agents of earlier runs; and agents with transcripts
+    elsewhere.
 
-    Of a transcript with more than `newest` lines, those that tell its end.
+    From a transcript of more than `newest` lines come only the lines that tell its end.
     """
     main = find_transcript(home, session)
     past = Past([], {})
@@ -49,7 +51,7 @@ def read_all(
         if path.is_file():
             _read_end(past, path, until[agent], newest)
     for path in _earlier(SessionFiles(main).dir / "agents", set(until)):
-        with suppress(StoreError):  # what cannot be read of them is missed by nobody
+        with suppress(StoreError):  # an old transcript that cannot be read is not missed
             _read_end(past, path, END, newest)
     past.records.sort(key=lambda record: record.at)
     return past, [agent for agent, path in paths.items() if not path.is_file()]
@@ -64,7 +66,7 @@ class PageReader:
         self._lines: Lines | None = None
 
     def read(self, agent: AgentId, before: int, newest: int) -> list[Record] | None:
-        """Records that tell so many lines before one; None if the transcript does not lie with this session."""
+        """Records of about `newest` lines before `before`; None if the transcript does not belong to this session."""
         main = find_transcript(self._home, self._session)
         path = _path(main, self._session, agent) if main is not None else None
         if path is None or not path.is_file():
@@ -75,7 +77,7 @@ class PageReader:
             if (lines := self._lines) is None or lines.path != path:
                 lines = self._lines = Lines(path)
             lines.refresh()
-            if lines.rewound:  # it may take away any line before it
+            if lines.rewound:  # a rewind may take away any line before it
                 return list(_read(path, END))
             end = min(before - 1, len(lines))
             return list(lines.records(_told(lines, _first_line(lines, end, newest), end)))
@@ -95,15 +97,15 @@ def _read_end(past: Past, path: Path, until: int, newest: int) -> None:
 
 
 def _told(lines: Lines, first: int, end: int) -> list[int]:
-    """With the line that says who it is, and the one that names its model."""
+    """The lines to read, with the one that says who the agent is, and the one that names its model."""
     model = next((n for n in range(first - 1, 1, -1) if lines.kinds[n - 1] == _RENDERED), 0)
     before = {1, model} - {0} if first > 1 and end else set[int]()
     return [*sorted(before), *range(first, end + 1)]
 
 
 def _first_line(lines: Lines, end: int, newest: int) -> int:
-    """Where to begin, so that the last lines are told as if all had been: where no call is open, and far enough before
-    whatever a later rewind goes back to."""
+    """Where to begin so that the last lines come out as if all had been read: where no call is open, and far enough
+    before any line that a later rewind goes back to."""
     back = {n: _goal(lines, n) for n in range(1, end + 1) if lines.kinds[n - 1] == _REWOUND} if lines.rewound else {}
     first = _opening(lines, end - newest + 1)
     while first > 1 and (goal := min((to for n, to in back.items() if n >= first), default=END)) < first + newest // 2:
@@ -133,6 +135,6 @@ def _read(path: Path, until: int) -> Iterator[Record]:
 
 
 def _earlier(folder: Path, known: set[AgentId]) -> list[Path]:
-    """Transcripts of agents that nobody runs here, the newest ones."""
+    """The newest transcripts of agents that do not run here."""
     found = [path for path in folder.glob("*.jsonl") if path.stem not in known] if folder.is_dir() else []
     return sorted(found, key=lambda path: path.stat().st_mtime_ns)[-MOST_EARLIER:]

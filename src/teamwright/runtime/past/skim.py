@@ -19,7 +19,7 @@ _PATCH = b'"structuredPatch"'
 class Skimmed(Struct, frozen=True):
     used: dict[str, Usage]  # by model
     api_ms: int
-    added: int  # lines of files
+    added: int  # lines in files
     removed: int
 
 
@@ -45,7 +45,7 @@ _prompts = msgspec.json.Decoder(_PromptLine)
 
 
 def skim(lines: Lines, before: int) -> Skimmed:
-    """Of the lines before one."""
+    """Sums over the lines before `before`."""
     used = dict[str, Usage]()
     model, api_ms, added, removed = "", 0, 0, 0
     wanted = [n for n in range(1, before) if lines.kinds[n - 1] in (_REPLIED, _ENDED, _RENDERED)]

@@ -1,4 +1,4 @@
-"""Reads from a call's traits and arguments the facts for the judge and the paths to open."""
+"""Reads from a call's traits and arguments the facts for the judge, and the paths to open."""
 
 import os.path
 import re
@@ -23,14 +23,14 @@ LEAVES = "dangerouslyDisableSandbox"
 _TMP = "/tmp/"  # noqa: S108  # as commands in the sandbox see it
 _LONG = 4_096
 _LOOKS_FAR = r"\*|\b(?:rm|mv|cp|find|xargs)\b"
-_LOOKS_BELOW = rf"{_LOOKS_FAR}|grep\b|\b(?:rg|git)\b"  # where rules guard something
+_LOOKS_BELOW = rf"{_LOOKS_FAR}|grep\b|\b(?:rg|git)\b"  # if rules guard something
 Patch = tuple[Hunk, ...]
 
 
 class Intent(Struct, frozen=True):
-    """`facts` is None where the arguments make no sense: the tool itself will say so. `paths` as in Allow.
+    """What a call would do. `facts` is None if the arguments make no sense: the tool itself will say so.
 
-    `leaves`: a command wishes to run outside of the sandbox.
+    `paths` are as in Allow. `leaves`: a command asks to run outside of the sandbox.
     """
 
     facts: Facts | None
@@ -39,14 +39,14 @@ class Intent(Struct, frozen=True):
 
 
 class OwnTmp(Struct, frozen=True):
-    """What commands in the sandbox find at /tmp. `kept`: directories below it that are the machine's all the same."""
+    """What /tmp is for commands in the sandbox. `kept`: directories below it that are still the machine's."""
 
     place: str
     kept: tuple[str, ...] = ()
 
 
 class _Around(Struct, frozen=True):
-    """What a call is read by, besides its own words."""
+    """What a call is read against, besides its own arguments."""
 
     desk: Desk
     home: Path
@@ -62,9 +62,10 @@ class FactReader(Struct, frozen=True):
     tmp_of: Callable[[Desk], OwnTmp | None] | None = None  # what /tmp is for an agent's commands; None: the machine's
 
     async def read(self, tool: str, args: Mapping[str, Any], desk: Desk, rules: Rules) -> Intent:
-        """Raises ToolError for a path that cannot be one, or that cannot be judged as it is now.
+        """Raises ToolError for an impossible path, or one that cannot be judged as it is now.
 
-        `rules`: those that it will be judged by. What they guard is looked for where a command reads a whole tree.
+        `rules` are those that will judge the call: if a command reads a whole tree, it is searched for files that they
+        guard.
         """
         traits = find_traits(self.catalog, tool)
         tmp = self.tmp_of(desk) if self.tmp_of is not None and traits.path is not None else None
@@ -82,13 +83,13 @@ class FactReader(Struct, frozen=True):
 
 
 def _touches_disk(tool: ToolTraits) -> bool:
-    """Does it take the disk to learn what the call would do?"""
+    """Whether it takes the disk to learn what the call would do."""
     return tool.path is not None or tool.runs
 
 
 def _is_long(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> bool:
-    """A command that may take so long to read that others should not wait for it: long, with wildcards, or one that
-    changes or walks whole directories."""
+    """Whether a command may take so long to read that others should not wait for it: one that is long, has wildcards,
+    or changes or walks whole directories."""
     command = args.get("command")
     if not tool.runs or not isinstance(command, str):
         return False
@@ -133,7 +134,7 @@ def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], desk: Desk
 
 
 def _in_own_tmp(path: str, tmp: OwnTmp, named: PathArgument) -> str:
-    """The file that commands mean by /tmp/…; what is only in the machine's own is read from there."""
+    """The file that commands mean by /tmp/…; one that is only in the machine's /tmp is read from there."""
     flat = os.path.normpath(path)
     if not flat.startswith(_TMP) or any(flat == one or flat.startswith(f"{one}/") for one in tmp.kept):
         return path
@@ -148,7 +149,7 @@ def _place(path: str, cwd: Path) -> Place:
 
 
 def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:
-    """A file pattern can itself lead out of the directory that it is for."""
+    """Where a file pattern leads, if it leads out of its own directory."""
     if not isinstance(pattern, str) or not (pattern.startswith(("/", "~")) or ".." in pattern.split("/")):
         return ()
     literal: list[str] = []
@@ -174,7 +175,8 @@ def _on_shell(tool: str, args: Mapping[str, Any], where: _Around) -> Intent:
 
 
 def _fetch(tool: str, url: Any) -> Fetches | None:
-    """By the host that would be connected to. What cannot be fetched needs no judge: the tool reads it as we do."""
+    """Judged by the host that it connects to. A bad address needs no judge: the tool reads it the same way and refuses
+    it."""
     from teamwright.host.web.address import host_named  # noqa: PLC0415  # yarl is heavy
 
     host = host_named(url) if isinstance(url, str) else ""

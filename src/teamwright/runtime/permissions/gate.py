@@ -1,4 +1,4 @@
-"""Gate before every tool call: collects the facts, judges them, and asks for approval where it is needed."""
+"""Gate before every tool call: collects the facts, judges them, and asks for approval if that is needed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ from teamwright.runtime.permissions.judgement import (
 
 
 class Points(Protocol):
-    """Where hooks speak about a call. What they allow is judged all the same."""
+    """Where hooks speak about a call. What they allow is still judged."""
 
     async def before(self, agent: AgentId, call: ToolCall) -> Fired: ...
     async def requested(self, agent: AgentId, call: ToolCall, args: Mapping[str, Any]) -> Fired: ...
@@ -32,14 +32,14 @@ class Points(Protocol):
 
 
 class Ruling(Struct, frozen=True):
-    """A decision, and what the call was read to be; that of a denial is of no use to anybody."""
+    """A decision, and what the call would do; a denial leaves that out."""
 
     decision: Decision
     intent: Intent = Intent(None)
 
 
 class SessionGate:
-    """One for all agents of a session. `put` asks the person; None: nobody can answer, so a question is a denial.
+    """One for all agents of a session. `put` asks the person; None: nobody can answer, so a question becomes a denial.
 
     `standing` is looked up for each judgement: mode and rules may change while a question waits.
     """
@@ -73,7 +73,7 @@ class SessionGate:
     async def _request(
         self, agent: AgentId, call: ToolCall, args: dict[str, Any], said: Fired, verdict: Verdict, intent: Intent
     ) -> Ruling:
-        """It needs approval: hooks are asked first, then the person."""
+        """Get approval: from hooks first, then from the person."""
         fired = NOTHING if self._points is None else await self._points.requested(agent, call, args)
         if fired.decision == "deny":
             return self._refuse(agent, call, f"a hook refused it: {fired.reason}")
@@ -97,17 +97,18 @@ class SessionGate:
     async def _allowed(
         self, agent: AgentId, call: ToolCall, args: dict[str, Any], changed: dict[str, Any] | None, asked: Intent
     ) -> Ruling:
-        """A yes covers what was asked and what the person made of it; what a rule denies stays denied."""
-        # Read again even if nothing was changed: the answer may have taken its time, and links may have moved.
+        """An approval covers what was asked and what the person made of it; what a rule denies stays denied."""
+        # Read again even if nothing was changed: the answer may have taken long, and links may have moved.
         intent, standing = await self._read(agent, call.name, args if changed is None else changed)
-        intent = replace(intent, leaves=intent.leaves and asked.leaves)  # the sandbox is left by a yes to that alone
+        # only an approval of just that leaves the sandbox
+        intent = replace(intent, leaves=intent.leaves and asked.leaves)
         verdict = judge_intent(intent, standing)
         if verdict.kind == "deny" and verdict.final:
             return self._refuse(agent, call, verdict.reason, DO_WITHOUT, verdict.blocked_path)
         return Ruling(allowance(intent, standing, changed), intent)
 
     async def _read(self, agent: AgentId, tool: str, args: Mapping[str, Any]) -> tuple[Intent, Standing]:
-        """The facts, and by what they are judged: what the rules guard is among the facts."""
+        """The facts, and the standing that judges them, with the same rules: what these guard is among the facts."""
         standing = self._standing(agent)
         while True:
             rules = standing.rules
@@ -121,7 +122,8 @@ class SessionGate:
 
 
 def heed(said: Fired, verdict: Verdict, standing: Standing) -> Verdict:
-    """A hook's yes answers a question that a hook may answer; its wish to ask makes one. A no stays a no."""
+    """A hook's yes answers a question, unless only a person may; its wish to ask turns a yes into a question. A no
+    stays."""
     if said.decision == "allow" and verdict.kind == "ask" and not verdict.guarded:
         return Verdict("allow")
     if said.decision == "ask" and verdict.kind == "allow":

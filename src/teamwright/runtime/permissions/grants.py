@@ -1,4 +1,4 @@
-"""Temporary permissions beyond the session's rules: the allowed tools of skills that are in use."""
+"""Temporary permissions beyond the session's rules: the allowed tools of skills in use."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ NONE = Rules()
 
 
 class _Grant(Struct, frozen=True):
-    """It holds while the agent has been given `first` to `last` prompts."""
+    """Holds from the agent's prompt number `first` until its prompt number `last` is done."""
 
     rules: tuple[Rule, ...]
     first: int
@@ -21,9 +21,9 @@ class _Grant(Struct, frozen=True):
 
 
 class Grants:
-    """Allow rules by agent. Deny and ask rules of the session still come first, as before every allow rule.
+    """Allow rules by agent. The session's deny and ask rules still come first, as before every allow rule.
 
-    `standing` are rules that an agent has for as long as it lives, such as for its own memory directory.
+    `standing` gives rules that an agent has all its life, such as for its own memory directory.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Grants:
         self._calls: dict[tuple[AgentId, CallId], tuple[Rule, ...]] = {}
 
     def of(self, agent: AgentId) -> Rules:
-        """All that holds for this agent now, besides the session's rules."""
+        """The current rules for this agent, besides the session's."""
         found = self._agent(agent)
         if found is None:
             return NONE
@@ -57,7 +57,8 @@ class Grants:
         return rules + Rules(allow=tuple(rule for grant in kept if said >= grant.first for rule in grant.rules))
 
     def give(self, agent: AgentId, rules: Sequence[str], *, for_next: bool = False) -> Callable[[], None]:
-        """Until the agent is given another prompt; `for_next`: also during the next one. Returns what takes it back."""
+        """Grant until the agent gets another prompt; `for_next`: also during that one. Returns a function that undoes
+        it."""
         found = self._agent(agent)
         if found is None or not rules:
             return lambda: None
@@ -71,7 +72,7 @@ class Grants:
         return take_back
 
     def give_child(self, parent: AgentId, call: CallId, rules: Sequence[str]) -> None:
-        """To the agent that this call is about to start, for its whole life."""
+        """Grant to the agent that this call is about to start, for its whole life."""
         if rules:
             self._calls[parent, call] = self._parsed(rules)
 

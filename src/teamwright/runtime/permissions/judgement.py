@@ -31,7 +31,7 @@ _MAIN = "main"
 
 
 class Standing(Struct, frozen=True):
-    """By what an agent's calls are judged, as it is now. `readable` and `protected` are resolved paths."""
+    """What an agent's calls are judged by, as of now. `readable` and `protected` are resolved paths."""
 
     name: str
     mode: Mode
@@ -40,13 +40,13 @@ class Standing(Struct, frozen=True):
     color: str = ""
     readable: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
-    fencing: "Fencing | None" = None  # where the sandbox holds
+    fencing: "Fencing | None" = None  # if there is a sandbox
     project: str = ""  # where patterns of rules begin
 
 
 def judge_intent(intent: Intent, standing: Standing) -> Verdict:
     if intent.facts is None:
-        return Verdict("allow")  # the tool refuses such arguments, in better words
+        return Verdict("allow")  # the tool refuses such arguments in better words
     return judge(
         intent.facts,
         mode=standing.mode,
@@ -59,7 +59,7 @@ def judge_intent(intent: Intent, standing: Standing) -> Verdict:
 
 
 def allowance(intent: Intent, standing: Standing, args: dict[str, Any] | None) -> Allow:
-    """A yes to what was judged, on the side of the fence on which it was judged. `args`: if they were changed."""
+    """Allow what was judged, on the side of the sandbox for which it was judged. `args`: if they were changed."""
     return Allow(args, intent.paths, _fence(intent, standing))
 
 
@@ -72,7 +72,7 @@ def _fence(intent: Intent, standing: Standing) -> Fence:
 
 
 def refusal(standing: Standing, tool: str, reason: str, advice: str = "", path: str | None = None) -> Deny:
-    """`advice`: what to do now, given where our own rules refuse. `path`: the one that was in the way."""
+    """`advice`: what to do instead, if our own rules refuse. `path`: the one that was in the way."""
     who = "" if standing.name == _MAIN else f" for the agent {standing.name}"
     allowed = allowed_words(tool, standing.mode, standing.rules) if advice else ""
     copy = _copy_of(path, standing.desk) if advice and path else ""
@@ -80,14 +80,14 @@ def refusal(standing: Standing, tool: str, reason: str, advice: str = "", path: 
 
 
 def for_the_person(reason: str) -> str:
-    """A refusal, with what a person can do in place of what the model can."""
+    """A refusal that says what a person can do, in place of what the model can."""
     for advice, instead in _FOR_THE_PERSON:
         reason = reason.replace(advice, instead)
     return reason
 
 
 def _copy_of(path: str, desk: Desk) -> str:
-    """An agent in a worktree is often given paths of the tree that it was made from."""
+    """The agent's own copy of a path: in a worktree it is often given paths of the tree that this was made from."""
     here = desk.roots[0]
     if here.parts[-3:-1] != (".teamwright", "worktrees"):
         return ""
@@ -122,7 +122,7 @@ def question_about(
 
 
 def _outside_rules(intent: Intent, standing: Standing) -> tuple[str, ...]:
-    """Of a command that would leave the sandbox: rules by which it would leave it unasked from now on."""
+    """Rules that would let this command leave the sandbox without a question from now on."""
     facts, fencing = intent.facts, standing.fencing
     if fencing is None or not isinstance(facts, Runs) or _fence(intent, standing) != "leaving":
         return ()

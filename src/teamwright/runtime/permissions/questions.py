@@ -24,14 +24,14 @@ class _OpenQuestion:
         self.asked = now_ms()
 
     def recorded(self, decision: Decision, by: By, via: str = "", *, expired: bool = False) -> Decision:
-        """The decision with the record of it; whatever record it came with is not ours."""
+        """The decision with our record of it, in place of any that it came with."""
         verdict = "expired" if expired else "deny" if isinstance(decision, Deny) else "allow"
         consent = Consent(by, via, verdict, self.asked, now_ms(), self.question.kind)
         return replace(decision, consent=consent)
 
 
 class Questions(Struct, eq=False):
-    """Put by the gate, answered by an op or by `code`. `limit` in seconds; None: somebody looks at it."""
+    """Put by the gate, answered by an op or by `code`. `limit` is in seconds; None: somebody is watching."""
 
     _tell: Tell
     _limit: float | None
@@ -41,7 +41,7 @@ class Questions(Struct, eq=False):
 
     @property
     def asked(self) -> dict[QuestionId, int]:
-        """When each of those that wait was put, in milliseconds since 1970."""
+        """When each waiting question was put, in milliseconds since 1970."""
         return {id: slot.asked for id, slot in self._slots.items()}
 
     @property
@@ -76,7 +76,7 @@ class Questions(Struct, eq=False):
         return True
 
     def leave(self, why: str) -> None:
-        """Nobody answers any more: what waits is denied, and what comes later at once."""
+        """Nobody answers any more: deny waiting questions now, and later ones at once."""
         self._nobody = why
         for slot in tuple(self._slots.values()):
             words = f"{slot.question.tool} was not run: {slot.question.reason} {why}"

@@ -1,4 +1,4 @@
-"""Permission rules of a session: those it began with, and those that a person added since."""
+"""Permission rules of a session: those that it began with, and those that a person has added since."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,12 +19,12 @@ class Rulebook(Struct, eq=False):
     rules: Rules
     base: str
     home: str
-    own: dict[AgentId, Rules] = {}  # what was added for one agent alone
+    own: dict[AgentId, Rules] = {}  # added for one agent alone
 
     def add(
         self, behaviour: Behaviour, texts: Sequence[str], agent: AgentId | None = None, source: Added = "session"
     ) -> list[str]:
-        """For the rest of the session, for all or one agent; returns what is wrong with those that cannot be used."""
+        """Add rules for the rest of the session, for all agents or one; returns what is wrong with unusable ones."""
         rules, problems = parse_rules(texts, source, self.base, self.home)
         if agent is None:
             known = getattr(self.rules, behaviour)
@@ -34,7 +34,8 @@ class Rulebook(Struct, eq=False):
         return [str(problem) for problem in problems]
 
     def remove(self, behaviour: Behaviour, texts: Sequence[str] | None, source: Added = "session") -> None:
-        """Those of this session, or what was taken out of the local settings: nothing else is undone by an answer."""
+        """Remove rules of this session, or rules that were taken out of the local settings: an answer undoes nothing
+        else."""
 
         def kept(rules: Rules) -> Rules:
             found = (r for r in getattr(rules, behaviour) if r.source != source or not _is_meant(r, texts))
@@ -44,18 +45,18 @@ class Rulebook(Struct, eq=False):
         self.own = {agent: kept(rules) for agent, rules in self.own.items()}
 
     def listing(self) -> list[tuple[Behaviour, Rule, AgentId | None]]:
-        """Every rule in effect, with the agent that it is for if it is for one alone."""
+        """Every rule in effect, with its agent if it holds for one alone."""
         books: list[tuple[AgentId | None, Rules]] = [(None, self.rules), *self.own.items()]
         kinds: tuple[Behaviour, ...] = ("deny", "ask", "allow", "outside")
         return [(kind, rule, agent) for kind in kinds for agent, rules in books for rule in getattr(rules, kind)]
 
     def of(self, agent: AgentId) -> Rules:
-        """Those that hold for an agent: everybody's and its own."""
+        """Rules that hold for an agent: everybody's and its own."""
         own = self.own.get(agent)
         return self.rules if own is None else self.rules + own
 
     def hides(self, path: str) -> bool:
-        """Is this resolved path denied to Read? Searches leave it out."""
+        """Whether this resolved path is denied to Read. Searches leave it out."""
         if not self.rules.deny:
             return False
         from teamwright.core.permissions.path_rules import read_denied  # noqa: PLC0415  # its patterns take a while

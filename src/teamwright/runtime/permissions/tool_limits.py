@@ -15,13 +15,13 @@ from teamwright.runtime.permissions.judgement import Standing, judge_intent
 
 
 class LimitedGate:
-    """The session's gate, and behind it the limits of each agent's own definition."""
+    """The session's gate, followed by the limits of each agent's own definition."""
 
     def __init__(self, gate: SessionGate, agent: Callable[[AgentId], Agent], *, base: str, home: str) -> None:
         self._gate = gate
         self._agent = agent
         self._base, self._home = base, home
-        self._parsed: dict[tuple[str, tuple[str, ...]], Rules] = {}  # of each definition's tools, once
+        self._parsed: dict[tuple[str, tuple[str, ...]], Rules] = {}  # each tool's patterns, parsed once
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
         ruling = await self._gate.rule(agent, call)
@@ -42,7 +42,7 @@ class LimitedGate:
 
 
 def _within(decision: Allow, intent: Intent, limit: Rules, desk: Desk) -> bool:
-    """Is it allowed by the limit alone? Judged by the very facts that the decision rests on."""
+    """Whether the limit alone allows it, judged by the facts that the decision rests on."""
     if isinstance(intent.facts, Reads):
         tool = intent.facts.tool
         return all(path_rule(limit.allow, tool, (path,), wide=False) for path in decision.paths.values())

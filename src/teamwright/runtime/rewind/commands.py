@@ -1,6 +1,6 @@
 """Finds out which files a command changed in a git work tree, and keeps them as they were before it.
 
-Whatever is not found out stays as a gap in the index, with its reason: a person is told of it before a rewind.
+What cannot be found out becomes a gap in the index, with its reason: a person is told of it before a rewind.
 """
 
 import os
@@ -27,7 +27,7 @@ RUNNING = "a command that has not ended, or was cut off"
 
 
 class Watched(Struct, frozen=True):
-    """A command that runs: the tree as it was before it; without one, nothing can be said of it."""
+    """A command that runs, with the tree as it was before; without a tree nothing can be said of it."""
 
     call: str
     at: int
@@ -36,14 +36,14 @@ class Watched(Struct, frozen=True):
 
 
 class CommandWatch:
-    """`home` holds our own files, which no command is watched for."""
+    """Watches commands. `home` holds our own files, which are left out."""
 
     def __init__(self, checkpoints: Checkpoints, home: Path, now: Callable[[], int]) -> None:
         self._checkpoints, self._home, self._now = checkpoints, home, now
         self._folder = checkpoints.folder / "trees" / f"{os.getpid()}-{os.urandom(4).hex()}"
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)  # at the latest when the process ends
         self._trees: dict[str, ShadowTree] = {}
-        self._refused: dict[str, str] = {}  # trees that were not worth another look, with the reason
+        self._refused: dict[str, str] = {}  # trees that are not worth another look, with the reason
 
     async def begin(self, call: str, cwd: Path) -> Watched:
         """Raises StoreError."""
@@ -61,7 +61,7 @@ class CommandWatch:
             look = await tree.look()
         except (ToolError, OSError) as error:
             why = f"commands in {top}: {error}"
-            if not tree.seen:  # nor would it be the next time
+            if not tree.seen:  # it would fail again
                 self._refused[top] = why
             await self._append(CheckpointEntry(at, gap=why, id=call))
             return Watched(call, at)
@@ -99,7 +99,7 @@ class CommandWatch:
             path = f"{top}/{change.path}"
             after, before = look_at(path, MOST_BYTES), _state(change, was)
             if before.kind == "file" and after.kind == "file" and bool(after.mode & 0o111) == change.executable:
-                before = FileState("file", before.data, after.mode)  # git knows no more of a mode than that
+                before = FileState("file", before.data, after.mode)  # git knows only whether a file is executable
             entries.append(entry_of(self._checkpoints, path, before, watched.at))
             entries.append(after_of(path, before, after, at))
         known = {change.path for change in changes}
@@ -112,7 +112,7 @@ class CommandWatch:
         await anyio.to_thread.run_sync(self._checkpoints.append, entries)
 
     def clear(self) -> None:
-        """Take away what processes that are gone had in view. Blocks."""
+        """Remove the shadow trees of processes that are gone. Blocks."""
         with suppress(OSError):
             for left in self._folder.parent.iterdir():
                 if not _lives(left.name.partition("-")[0]):
@@ -133,7 +133,7 @@ def _state(change: TreeChange, was: dict[str, bytes]) -> FileState:
 
 
 def _lost(before: Look, after: Look) -> set[str]:
-    """Files that no look goes into, and that are not as they were."""
+    """Files that a look does not read, and that have changed."""
     return {name for name in {*before.unkept, *after.unkept} if before.unkept.get(name) != after.unkept.get(name)}
 
 

@@ -1,4 +1,4 @@
-"""Lines of the index of checkpoints, made of states of files and turned back into them."""
+"""Converts states of files to and from lines of the index of checkpoints."""
 
 from teamwright.core.errors import StoreError
 from teamwright.host.files.snapshot import FileState, count_lines, file_mark
@@ -6,7 +6,8 @@ from teamwright.store.files.checkpoints import CheckpointEntry, Checkpoints
 
 
 def entry_of(checkpoints: Checkpoints, path: str, state: FileState, at: int, by: str = "") -> CheckpointEntry:
-    """A file before a change, with its content stored. Blocks; raises StoreError only where the index fails, too."""
+    """A file before a change, with its content stored. Blocks. If that fails, the entry says that the content is
+    lost."""
     match state.kind:
         case "file":
             try:
@@ -26,13 +27,13 @@ def entry_of(checkpoints: Checkpoints, path: str, state: FileState, at: int, by:
 
 
 def after_of(path: str, before: FileState, after: FileState, at: int, by: str = "") -> CheckpointEntry:
-    """What a change left."""
+    """A file after a change."""
     plus, minus = count_lines(before, after)
     return CheckpointEntry(at, path, mark=after.mark, plus=plus, minus=minus, by=by)
 
 
 def state_of(checkpoints: Checkpoints, entry: CheckpointEntry) -> FileState:
-    """The file as it was. Blocks; raises StoreError where its copy is gone."""
+    """The file as it was. Blocks; raises StoreError if its copy is gone."""
     if entry.lost:
         return FileState("lost", why=entry.why or "it was too large, or could not be read")
     if entry.link:
@@ -43,12 +44,12 @@ def state_of(checkpoints: Checkpoints, entry: CheckpointEntry) -> FileState:
 
 
 def mark_of(checkpoints: Checkpoints, entry: CheckpointEntry) -> str:
-    """Of the file as it was. Blocks; raises StoreError where its copy is gone."""
+    """The mark of the file as it was. Blocks; raises StoreError if it needs a copy that is gone."""
     if checkpoints.names_hash(entry.copy):
         return file_mark(entry.copy, entry.mode)
     return state_of(checkpoints, entry).mark
 
 
 def is_storable(text: str) -> bool:
-    """Can it stand in the index? A name of a file may be no UTF-8."""
+    """Whether the index can hold this text: a file's name need not be UTF-8."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)

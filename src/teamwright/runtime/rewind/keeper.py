@@ -1,4 +1,4 @@
-"""Keeps files before the calls of agents change them, and notes what they were when the call had ended."""
+"""Keeps files before the calls of agents change them, and notes what each call left."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
 NOT_KEPT = "What agents change now cannot be brought back by /rewind: {}"
-AFTERWARDS = 10.0  # seconds for a note about a call that was interrupted
+AFTERWARDS = 10.0  # seconds for the note about a call that was interrupted
 
 
 class FileKeeper:
-    """Work is never held up by it: what cannot be kept is told to the person.
+    """Never holds work up: the person is told what could not be kept.
 
-    `roots` are the directories that the session works in. The files of an agent in a tree of its own belong there.
+    `roots` are the session's working directories. Files in an agent's own worktree are not kept.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class FileKeeper:
         warn: Callable[[str], None],
         commands: "Callable[[], CommandWatch]",
     ) -> None:
-        """`facts` and `commands` are made when a first command is run."""
+        """`facts` and `commands` are called when the first command is run."""
         self._checkpoints, self._catalog, self._facts = checkpoints, catalog, facts
         self._roots, self._warn, self._watch = roots, warn, commands
         self._commands: CommandWatch | None = None
 
     async def around(self, tool: str, args: Mapping[str, Any], ctx: ToolContext, run: Run) -> Outcome:
-        """Run the call; what it changes can be brought back afterwards."""
+        """Run the call, so that what it changes can be brought back."""
         traits = find_traits(self._catalog, tool)
         home = ctx.desk.roots[0]
         apart = home not in self._roots()
@@ -122,7 +122,7 @@ class FileKeeper:
             self._warn(NOT_KEPT.format(error))
             return watch, None
 
-    # --- what may fail
+    # --- failures
 
     async def _kept(
         self, keep: "Callable[[Sequence[str]], dict[str, FileState]]", paths: Sequence[str]
@@ -134,7 +134,7 @@ class FileKeeper:
             return None
 
     async def _finish(self, note: Callable[[], Awaitable[object]]) -> None:
-        """Also after an interrupt."""
+        """Do this even after an interrupt."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(AFTERWARDS):
             try:
                 await note()
@@ -143,7 +143,7 @@ class FileKeeper:
 
 
 def only_reads(facts: Facts | None) -> bool:
-    """Is a command known to change nothing?"""
+    """Whether a command is known to change nothing."""
     if not isinstance(facts, Runs) or facts.broken or facts.writes or not facts.commands:
         return False
     return all(command.harmless or command.shadow for command in facts.commands)

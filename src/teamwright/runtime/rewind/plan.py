@@ -1,4 +1,4 @@
-"""Plans a rewind of files: what each file would become, what stands against it, and how each point is counted."""
+"""Plans a rewind of files: what each file would become, what stands against it, and the counts of each point."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -14,13 +14,13 @@ from teamwright.runtime.port import RewindPoint
 from teamwright.runtime.rewind.entries import mark_of
 from teamwright.store.files.checkpoints import MOST_BYTES, CheckpointEntry, Checkpoints
 
-LONGEST = 50_000  # characters of a prompt that come back
+LONGEST = 50_000  # characters of a prompt to give back
 
 
 class PlannedFile(Struct, frozen=True):
-    """What `then` says takes the place of what has the mark `now`; contents are read when it is their turn.
+    """A file with the mark `now` that becomes what `then` says; contents are read only when its turn comes.
 
-    `others`: it is not as our tools left it. `why`: it stays as it is.
+    `others`: it is not as our tools left it. `why`: the reason why it stays as it is.
     """
 
     path: str
@@ -35,7 +35,7 @@ class PlannedFile(Struct, frozen=True):
 
 
 class RestorePlan(Struct, frozen=True):
-    files: tuple[PlannedFile, ...]  # only those that are not yet as they were
+    files: tuple[PlannedFile, ...]  # only those that differ from what they were
     gaps: tuple[str, ...] = ()  # what may have changed files unseen
     known: frozenset[str] = frozenset()  # files of which something was kept
 
@@ -49,10 +49,10 @@ class RestorePlan(Struct, frozen=True):
 
 
 def plan_restore(checkpoints: Checkpoints, since: int) -> RestorePlan:
-    """Of every file that was changed since then. Blocks; raises StoreError."""
+    """Plan for every file that was changed since then. Blocks; raises StoreError."""
     entries = checkpoints.read()
     first: dict[str, CheckpointEntry] = {}
-    ours: dict[str, set[str]] = {}  # all that our tools, and rewinds, have left there
+    ours: dict[str, set[str]] = {}  # the marks that our tools, and rewinds, have left
     for entry in entries:
         if entry.is_before and entry.at >= since:
             first.setdefault(entry.path, entry)
@@ -64,7 +64,7 @@ def plan_restore(checkpoints: Checkpoints, since: int) -> RestorePlan:
 
 
 def _planned(checkpoints: Checkpoints, then: CheckpointEntry, ours: set[str]) -> PlannedFile | None:
-    """None: it is as it was."""
+    """None if it is as it was."""
     now = look_at(then.path, MOST_BYTES)
     if then.lost:
         return PlannedFile(then.path, then, now.mark, why=f"no copy was kept: {then.why or 'it was too large'}")
@@ -72,7 +72,7 @@ def _planned(checkpoints: Checkpoints, then: CheckpointEntry, ours: set[str]) ->
         mark = mark_of(checkpoints, then)
     except StoreError as error:
         return PlannedFile(then.path, then, now.mark, why=f"its copy is lost: {error}")
-    if mark == now.mark or (then.was_absent and now.kind == "folder"):  # a folder alone has no content
+    if mark == now.mark or (then.was_absent and now.kind == "folder"):  # a folder has no content of its own
         return None
     if now.kind == "lost":
         return PlannedFile(then.path, then, now.mark, why=f"it could not be kept as it is now: {now.why}")
@@ -81,7 +81,7 @@ def _planned(checkpoints: Checkpoints, then: CheckpointEntry, ours: set[str]) ->
 
 
 def changed_unkept(lines: Iterable[tuple[int, Line]], line: int, known: Collection[str]) -> list[str]:
-    """Files that the main agent's tools changed from a line on, in a run that kept nothing of them."""
+    """Files that the main agent's tools changed from this line on, in a run that kept nothing of them."""
     edits: set[CallId] = set()
     found: dict[str, None] = {}
     for n, told in lines:
@@ -94,7 +94,7 @@ def changed_unkept(lines: Iterable[tuple[int, Line]], line: int, known: Collecti
 
 
 def gaps_in(entries: Iterable[CheckpointEntry], since: int, until: int | None = None) -> tuple[str, ...]:
-    """Each reason once."""
+    """The reasons of gaps, each once."""
     listed = list(entries)
     closed = {entry.closes for entry in listed if entry.closes}
     open = [e for e in listed if e.gap and e.id not in closed and e.at >= since and (until is None or e.at < until)]
@@ -102,7 +102,7 @@ def gaps_in(entries: Iterable[CheckpointEntry], since: int, until: int | None = 
 
 
 def count_points(points: Sequence[Point], entries: Sequence[CheckpointEntry]) -> list[RewindPoint]:
-    """What was changed from each point to the next one."""
+    """Points, with what was changed from each to the next one."""
     ends = [*(point.at for point in points[1:]), None]
     return [_count(point, entries, end) for point, end in zip(points, ends, strict=False)]
 

@@ -1,4 +1,4 @@
-"""Puts files back as they were. What lies there now is kept first, so that this can be undone like any other change."""
+"""Puts files back as they were. What is there now is kept first, so that this can be undone like any other change."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from teamwright.store.files.checkpoints import MOST_BYTES, CheckpointEntry, Chec
 
 
 class Restored(Struct):
-    """`left` has one line for each file that stays as it is; the lines are those that come and go."""
+    """`left` has one line for each file that stays as it is; `plus` and `minus` count lines."""
 
     files: list[str]
     removed: list[str]
@@ -23,10 +23,10 @@ class Restored(Struct):
 
 
 def restore(checkpoints: Checkpoints, due: Sequence[PlannedFile], began: int, *, dry: bool = False) -> Restored:
-    """One file after the other, each wholly or not at all; those that go first, so that folders can come back. Blocks.
+    """Restore file by file, each wholly or not at all; removed ones first, so that folders can come back. Blocks.
 
-    All are kept before the first is changed; raises StoreError where that fails. Killed in the middle, it can be run
-    again: what is back already is left out then. `dry`: only tell.
+    All are kept before the first is changed; raises StoreError if that fails. After a kill it can be run again, and
+    skips what is already back. `dry`: only report.
     """
     done = Restored([], [], [])
     kept: list[CheckpointEntry] = []
@@ -45,11 +45,11 @@ def restore(checkpoints: Checkpoints, due: Sequence[PlannedFile], began: int, *,
 
 
 def _kept(checkpoints: Checkpoints, file: PlannedFile, began: int, *, dry: bool) -> Iterable[CheckpointEntry]:
-    """The file as it is now, and the mark of what it will be: whoever comes between is told from us by that."""
+    """The file as it is now, and the mark of what it will be, which tells our change from somebody else's."""
     now, then = look_at(file.path, MOST_BYTES), state_of(checkpoints, file.then)
     if now.mark != file.now:
         raise NotRestored(CHANGED)
-    if now.kind == "folder":  # it has no content of its own; one with files that are not ours is refused later
+    if now.kind == "folder":  # no content of its own; one with files that are not ours is refused later
         now = FileState("absent")
     after = after_of(file.path, now, then, began, by="rewind")
     if dry:
@@ -72,12 +72,12 @@ def _put_all_back(checkpoints: Checkpoints, files: Sequence[PlannedFile], done: 
 
 
 def _expected(file: PlannedFile) -> str:
-    """What is there when its turn comes: a folder may have gone with what was removed before."""
+    """What is there when its turn comes: a folder may have gone with files removed before."""
     gone = file.now == FileState("folder").mark and not Path(file.path).exists()
     return ABSENT if gone else file.now
 
 
 def _order(file: PlannedFile) -> tuple[bool, int]:
-    """Files that go, the deepest first; then those that come back, the highest first."""
+    """Removals first, the deepest first; then files that come back, the highest first."""
     depth = file.path.count("/")
     return (not file.removes, -depth if file.removes else depth)

@@ -1,4 +1,4 @@
-"""Rewinding: the points that a person can go back to, and going back, in the conversation, in the files or both."""
+"""Rewinding: lists the points that a person can go back to, and goes back in the conversation, the files or both."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -44,7 +44,7 @@ MOST_NAMED = 20  # files in a sentence
 
 
 class Rewinding:
-    """`transcript` is the main agent's. `keeps`: files are kept before they are changed."""
+    """`transcript` is the main agent's. `keeps`: whether files are kept before they are changed."""
 
     def __init__(self, services: "Services", checkpoints: Checkpoints, transcript: Path, *, keeps: bool) -> None:
         self._services, self._checkpoints, self._transcript = services, checkpoints, transcript
@@ -54,7 +54,7 @@ class Rewinding:
     def _main(self) -> Agent:
         return self._services.supervisor.main
 
-    # --- what there is
+    # --- points
 
     async def points(self) -> list[RewindPoint]:
         return await to_thread.run_sync(self._points)
@@ -82,7 +82,7 @@ class Rewinding:
         )
 
     def _at_work(self) -> list[str]:
-        """Who may change files again."""
+        """Note agents that may change files again."""
         main = self._main
         running = [agent for agent in self._services.supervisor.agents if agent is not main and agent.running]
         return [f"{plural(len(running), 'other agent')} still at work, and may change files again"] if running else []
@@ -90,7 +90,7 @@ class Rewinding:
     # --- going back
 
     async def rewind(self, op: Rewind) -> None:
-        """Returns when it is done. Raises UsageError where it is refused; then nothing has changed."""
+        """Returns when it is done. Raises UsageError if it is refused; then nothing has changed."""
         if not (op.conversation or op.files):
             raise UsageError("a rewind needs the conversation, the files, or both")
         if op.files and not self._keeps:
@@ -126,7 +126,8 @@ class Rewinding:
         return list(transcripts.read(self._transcript))
 
     def _restore(self, plan: RestorePlan, lines: Sequence[tuple[int, Line]]) -> tuple[int, Restored]:
-        """When it began: with a rewind that was cut off before, if nothing else was changed since then."""
+        """Restore, and return when that began: with a rewind that was cut off before, if nothing else was changed
+        since."""
         ended = max((line.at for _, line in lines if isinstance(line.event, Rewound)), default=0)
         began = now_ms()
         for entry in reversed(self._checkpoints.read()):
@@ -136,7 +137,7 @@ class Rewinding:
         return began, restore(self._checkpoints, plan.due, began)
 
     async def _describe_what_stays(self, then: History) -> list[str]:
-        """What is so though the conversation will no longer know of it; the working directory goes back if it can."""
+        """Facts that the conversation will no longer know of; the working directory goes back if it can."""
         main, place = self._main, Path(then.cwd)
         if is_directory(place) and any(place.is_relative_to(root) for root in main.desk.roots):
             main.desk.cwd = place
@@ -145,10 +146,10 @@ class Rewinding:
             facts.append(f"The permission mode is {main.history.mode} now.")
         return facts + [f"{fact}." for fact in await self._services.agents.facts(main.id)]
 
-    # --- for a program that drives us
+    # --- for a program that drives the session
 
     async def restore_files(self, message: str, *, dry: bool) -> Restored:
-        """The files alone, over whatever was done to them since the line with this id; `dry`: only tell."""
+        """Restore only the files, over any change since the line with this id; `dry`: only report."""
         if not self._keeps:
             raise UsageError(NOT_KEPT)
         await self._main.sync()

@@ -1,5 +1,5 @@
-"""File tools write outside of the sandbox, as they were allowed to. What they write at a protected name while a command
-runs is claimed, so that its guard does not take it for something that the command planted."""
+"""Claims protected names while file tools write them, as they do outside of the sandbox: otherwise the guard of a
+running command would take the files for something that the command planted."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
 
 
 class ClaimingKeeper:
-    """Around `inner`, which keeps files as they were, where somebody wants them kept."""
+    """Wraps `inner`, which keeps files as they were; None: nobody wants them kept."""
 
     def __init__(self, inner: Keeper | None, catalog: Catalog, fence: SessionFence) -> None:
         self._inner, self._catalog, self._fence = inner, catalog, fence

@@ -1,4 +1,4 @@
-"""The session's sandbox: a box for each program of an agent, a hook or a server, and what was refused to it."""
+"""The session's sandbox: makes a box for each program of an agent, hook or server, and tells what was refused to it."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -36,7 +36,7 @@ from teamwright.runtime.sandbox.refusals import Refusals, Refused, refused_paths
 from teamwright.runtime.sandbox.scratch import Scratch
 
 Where = Literal["project", "all", "none"]
-MOST_KEPT = 50  # refusals that `/sandbox` shows
+MOST_KEPT = 50  # refusals shown by `/sandbox`
 _CACHES = {
     "XDG_CACHE_HOME": "xdg",
     "npm_config_cache": "npm",
@@ -55,7 +55,7 @@ _ALONE = Way((), (), (), {}, "", "")
 
 
 class SandboxPlan(Struct, frozen=True, kw_only=True):
-    """What a session's sandbox is made of. Paths are absolute; `cache` is empty where there is none."""
+    """What a session's sandbox is made of. Paths are absolute; an empty `cache` means none."""
 
     fence: Fence
     words: str  # of the probe
@@ -65,19 +65,19 @@ class SandboxPlan(Struct, frozen=True, kw_only=True):
     outputs: str
     cache: str
     env: Mapping[str, str]  # the person's
-    shut: tuple[str, ...] = ()  # roots, resolved, where programs do not write
+    shut: tuple[str, ...] = ()  # resolved roots that programs may not write
     rules: Callable[[AgentId], SandboxRules]
     auto_allow: bool
     may_leave: bool
     hidden_variables: tuple[str, ...] = ()
     http_proxy_port: int | None = None
-    brought: tuple[str, ...] = ()  # directories whose hooks and servers are the project's
+    brought: tuple[str, ...] = ()  # directories whose hooks and servers count as the project's
     hooks: Where = "project"
     servers: Where = "project"
 
 
 class FencedProgram(Struct, frozen=True):
-    """A box that is open, and the environment for the program in it."""
+    """An open box, and the environment for the program in it."""
 
     box: Box
     env: Mapping[str, str]
@@ -85,7 +85,7 @@ class FencedProgram(Struct, frozen=True):
 
 
 class SessionFence:
-    """One for a session or a teammate's process; `main` is its own agent."""
+    """One per session or teammate's process; `main` is its own agent."""
 
     def __init__(
         self, plan: SandboxPlan, main: AgentId, put: Callable[[], Put | None], log: Callable[[str], None]
@@ -124,7 +124,7 @@ class SessionFence:
         return Fencing(rules, auto_allow=plan.auto_allow, may_leave=plan.may_leave, unheld=unheld)
 
     def tmp_of(self, desk: Desk) -> OwnTmp | None:
-        """What commands of this desk find at /tmp, if it is another place than the machine's."""
+        """What /tmp is for this desk's commands, if it is not the machine's."""
         if self.plan.fence.tier != "bwrap":
             return None
         plan = self.plan
@@ -136,7 +136,7 @@ class SessionFence:
         return self._scratch.of(str(desk.roots[0]))
 
     def guarded(self, agent: AgentId, desk: Desk, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """Those that a command's guard would put back or move away. Blocks."""
+        """Those of the paths that a command's guard would put back or move away. Blocks."""
         policy = self._policy(self.plan.rules(agent), desk, "default")
         names = (*policy.kept, *policy.absent, *(path for path, _ in policy.links))
         return tuple(path for path in paths if any(is_inside(os.path.realpath(path), name) for name in names))
@@ -147,7 +147,7 @@ class SessionFence:
     async def box(
         self, caller: Caller, desk: Desk, mode: Mode, env: Mapping[str, str], *, lives_on: bool = False
     ) -> AsyncGenerator[FencedProgram]:
-        """For one program. What it was refused is read by `refused` before this ends."""
+        """A box for one program. Call `refused` before it closes."""
         rules = self.plan.rules(caller.agent)
         look = partial(self._policy_of, rules, desk, mode, lives_on)
         policy = await anyio.to_thread.run_sync(look)
@@ -163,7 +163,7 @@ class SessionFence:
                 self._networks[str(desk.roots[0])].leave(way)
 
     def refused(self, fenced: FencedProgram, call: CallId, printed: str, cwd: str) -> Refusals:
-        """While the box is open, when its program has ended."""
+        """What the program was refused. Call it when the program has ended and the box is still open."""
         run, undone = self._hosts.runs.get(call), fenced.box.end()
         hosts = [Refused("network", host=host, port=port) for host, port in (run.refused if run else ())]
         paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
@@ -185,7 +185,7 @@ class SessionFence:
     # --- what a box is made of
 
     def _policy_of(self, rules: SandboxRules, desk: Desk, mode: Mode, lives_on: bool) -> Policy:  # noqa: FBT001
-        """Where the tier cannot hold it all, somebody was asked."""
+        """The part of the policy that the tier can hold; the gate asks about the rest."""
         return held_part(self._policy(rules, desk, mode, lives_on=lives_on), self.plan.fence.tier)
 
     def _policy(self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False) -> Policy:
@@ -219,7 +219,7 @@ class SessionFence:
     # --- the network
 
     async def _enter(self, policy: Policy, desk: Desk, call: CallId) -> Way:
-        """Where there is no way into a network, the program is alone: that is narrower, and told."""
+        """A program without a way into a network runs without one: that is stricter, and it is told."""
         if self._group is None or self._nsenter is None:
             return _ALONE
         root = str(desk.roots[0])

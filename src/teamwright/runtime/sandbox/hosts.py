@@ -1,4 +1,4 @@
-"""Answers the proxy: may this call reach that host? What the rules leave open is put to a person, once a call."""
+"""Answers the proxy whether a call may reach a host. What the rules leave open is put to a person, once for each."""
 
 from collections.abc import Awaitable, Callable
 
@@ -15,7 +15,7 @@ Put = Callable[[Question], Awaitable[Decision]]
 
 
 class Caller(Struct, frozen=True):
-    """Who started a program, and by what."""
+    """Who started a program, and with which call."""
 
     agent: AgentId
     name: str
@@ -24,7 +24,7 @@ class Caller(Struct, frozen=True):
 
 
 class BoxedProgram(Struct):
-    """A program that is in the sandbox now."""
+    """A program that runs in the sandbox."""
 
     caller: Caller
     hosts: Hosts
@@ -38,7 +38,7 @@ class HostAnswer(Struct):
 
 
 class HostQuestions:
-    """`put` is None where nobody can answer. `common` are the hosts of programs that nobody can tell apart."""
+    """`put` returns None if nobody can answer. `common` gives the hosts for programs that cannot be told apart."""
 
     def __init__(self, put: Callable[[], Put | None], common: Callable[[], Hosts]) -> None:
         self._put, self._common = put, common

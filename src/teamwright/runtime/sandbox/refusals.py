@@ -1,4 +1,4 @@
-"""Refusals of the sandbox to a program, as far as they can be known, told to the model and to programs."""
+"""What the sandbox refused to a program, as far as it can be known, in words for the model and as data."""
 
 import os.path
 import re
@@ -11,8 +11,8 @@ from teamwright.core.sandbox.hosts import with_port
 from teamwright.core.sandbox.policy import Policy, access_of
 from teamwright.core.text import few, shown
 
-MOST = 10  # that are told
-# As programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
+MOST = 10  # names that are listed
+# How programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
 _REFUSED = "Read-only file system|Permission denied|Operation not permitted|Input/output error|Device or resource busy"
 _MISSING = "No such file or directory"
 _BEFORE = re.compile(rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?: (?P<why>{_REFUSED}|{_MISSING})")
@@ -20,7 +20,7 @@ _AFTER = re.compile(rf"(?P<why>{_REFUSED}|{_MISSING}):? ['\"](?P<path>[^'\"\n]+)
 
 
 class Refused(Struct, frozen=True, omit_defaults=True):
-    """One thing that a program did not get."""
+    """One thing that a program was refused."""
 
     kind: Literal["write", "read", "network"]
     path: str = ""
@@ -29,19 +29,19 @@ class Refused(Struct, frozen=True, omit_defaults=True):
 
 
 class Refusals(Struct, frozen=True):
-    """`denied`: hosts exactly, paths by what the program printed. `undone`: names that were put right again."""
+    """`denied`: hosts are exact, paths come from what the program printed. `undone`: names that were restored."""
 
     tier: str
     denied: tuple[Refused, ...] = ()
     undone: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()  # names that could not be put right
-    appeared: tuple[str, ...] = ()  # names that are left to the person
+    changed: tuple[str, ...] = ()  # names that could not be restored
+    appeared: tuple[str, ...] = ()  # new names, left to the person
 
     def data(self) -> dict[str, Any]:
         return {"tier": self.tier, "denied": to_builtins(self.denied), "undone": list(self.undone)}
 
     def words(self, *, leaves: bool) -> str:
-        """One paragraph for the model; nothing where nothing was refused."""
+        """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]
         reads = [one.path for one in self.denied if one.kind == "read"]
@@ -73,7 +73,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def refused_paths(printed: str, policy: Policy, cwd: str, home: str) -> tuple[Refused, ...]:
-    """Paths that a program complained about and that its policy does not open."""
+    """Paths that a program complained about and its policy does not open."""
     found: dict[Refused, None] = {}
     for match in (*_BEFORE.finditer(printed), *_AFTER.finditer(printed)):
         path = match["path"]

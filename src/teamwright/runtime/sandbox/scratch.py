@@ -1,4 +1,4 @@
-"""Temporary directories of a session's boxes: one for each root, gone with the session, swept after a kill."""
+"""Temporary directories of a session's boxes: one for each root, removed with the session, swept after a kill."""
 
 import os
 import tempfile
@@ -16,13 +16,13 @@ _MOST_TRIES = 20
 
 
 class Scratch:
-    """Nothing is made before the first box. What an earlier process left behind goes then."""
+    """Made when the first box needs one, which also removes what killed processes left behind."""
 
     def __init__(self) -> None:
         self._top: Path | None = None
         self._lock: Lock | None = None
         self._places: dict[str, str] = {}
-        self._making = threading.Lock()  # policies are made in threads, those of hooks and servers at the same time
+        self._making = threading.Lock()  # policies are made in threads, several at a time
 
     def of(self, root: str) -> str:
         """The directory of this root, kept from one command to the next."""
@@ -56,7 +56,7 @@ class Scratch:
         _sweep(base)
         for _ in range(_MOST_TRIES):
             top = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-            # Between the making of the file and its lock another process may take it for one that was left behind.
+            # Between creating the file and locking it, another process may take it for one that was left behind.
             if (lock := hold(top / _LOCK)) is not None and (top / _LOCK).exists():
                 self._lock = lock
                 return top
@@ -64,7 +64,8 @@ class Scratch:
 
 
 def _sweep(base: Path) -> None:
-    """Directories of ours whose process is gone: the kernel freed their locks. One may go while we look at it."""
+    """Remove our directories whose process is gone: the kernel freed their locks. One may vanish while we look at
+    it."""
     for top in base.glob(f"{PREFIX}*"):
         with suppress(OSError, DiskError):
             found = top.lstat()

@@ -1,4 +1,4 @@
-"""Runs a call's program: in a box where the sandbox holds and the call was judged to run inside."""
+"""Runs a call's program, in a box if there is a sandbox and the call was judged to run inside."""
 
 import os
 from collections.abc import AsyncGenerator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RunPlace(Struct, frozen=True):
-    """Where a program runs, and with which environment. Outside `box` is None, and nothing is refused."""
+    """Where a program runs, and its environment. Outside of the sandbox `box` is None, and nothing is refused."""
 
     env: Mapping[str, str]
     box: "Box | None" = None
@@ -30,14 +30,14 @@ class RunPlace(Struct, frozen=True):
     call: CallId = CallId("")
 
     def refused(self, printed: str, cwd: str) -> "Refusals | None":
-        """When the program has ended, and while the place is open."""
+        """What was refused. Call it when the program has ended and the place is still open."""
         if self.fence is None or self.fenced is None:
             return None
         return self.fence.refused(self.fenced, self.call, printed, cwd)
 
 
 class ProgramRun(Struct, frozen=True):
-    """A program that a call starts, as the gate allowed it. `lives_on`: it goes on when the call has ended."""
+    """A program that a call starts, as the gate allowed it. `lives_on`: it outlives the call."""
 
     services: Services | None
     agent: AgentId
@@ -68,7 +68,7 @@ class ProgramRun(Struct, frozen=True):
 
 
 def run_of(ctx: ToolContext, command: str, env: Mapping[str, str], *, lives_on: bool = False) -> ProgramRun:
-    """That of a tool's call."""
+    """The program of a tool's call."""
     services = ctx.session if isinstance(ctx, SessionContext) else None
     if services is not None and (trace := services.trace_env(ctx.agent, ctx.call_id)):
         env = {**env, **trace}
@@ -82,7 +82,10 @@ Program = tuple[Mapping[str, str], "Box | None"]  # the environment, and the box
 async def brought_place(
     services: Services, project: Path, source: str, env: Mapping[str, str], *, server: bool
 ) -> AsyncGenerator[Program]:
-    """Where a hook or a server runs: in the sandbox if the project brought it. `source` is the file that names it."""
+    """Where a hook or a server runs: in the sandbox as settings say, by default if the project brought it.
+
+    `source` is the file that names it.
+    """
     sandbox = services.sandbox
     where = "none" if sandbox is None else sandbox.plan.servers if server else sandbox.plan.hooks
     theirs = not source or any(Path(source).is_relative_to(one) for one in (sandbox.plan.brought if sandbox else ()))

@@ -1,4 +1,4 @@
-"""Forks for side questions: the same loop on an agent's cached prefix, which never touches its conversation."""
+"""Forks for side questions: they run the loop on an agent's cached prefix, and never touch its conversation."""
 
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,9 +19,9 @@ from teamwright.runtime.agents.agent import Agent
 
 
 class Aside(Struct, frozen=True):
-    """What came of it. `usage` is counted in the ledger already."""
+    """What came of it. `usage` is already counted in the ledger."""
 
-    text: str  # its own last words; empty if it said nothing, or a limit let no request leave
+    text: str  # its last words; empty if it said nothing, or a limit allowed no request
     usage: Usage
     end: TurnEnded
 
@@ -31,8 +31,8 @@ async def run_forked(
 ) -> Aside:
     """Ask on top of what the agent has said so far, or of `base` instead.
 
-    Its prompt, tools and messages are the agent's, so that a provider's cache serves them. It counts against the
-    agent's money and time, not against its turns. Raises ModelError like any request.
+    Prompt, tools and messages are the agent's, so that a provider's cache serves them. It counts against the agent's
+    money and time, but not its turns. Raises ModelError like any request.
     """
     aside = _ForkedRun(agent, turns, base)
     for message in messages:
@@ -44,7 +44,7 @@ async def run_forked(
 
 
 async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]) -> None:
-    """The boundary of what nobody asked for: whatever goes wrong in it is a line in the log, and no more."""
+    """The boundary of work that nobody asked for: any error in it becomes a line in the log."""
     try:
         await work()
     except TeamwrightError as error:
@@ -54,7 +54,7 @@ async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Calla
 
 
 class _ForkedRun:
-    """Every port of the loop, for a conversation that nobody keeps."""
+    """All ports of the loop, for a conversation that is not kept."""
 
     def __init__(self, agent: Agent, turns: int, base: Sequence[Message] | None) -> None:
         self._agent, self._turns = agent, turns
@@ -95,8 +95,8 @@ class _ForkedRun:
         return []
 
     def acknowledge(self, letters: Sequence[LetterId]) -> None:
-        """Nobody writes to it."""
+        """Nobody writes to a fork."""
 
 
 async def _nothing() -> None:
-    """Nothing of it is kept."""
+    """Nothing is stored."""

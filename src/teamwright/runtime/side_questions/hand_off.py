@@ -1,4 +1,5 @@
-"""A look over what an agent did, before its result is given on: a request of its own, not the agent's judgement."""
+"""Checks what an agent did before its result is handed over, by a request of its own instead of the agent's
+judgement."""
 
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ from teamwright.core.policies.side_prompts import HAND_OFF_RULES, hand_off_ask, 
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.side_questions.fork import run_quietly
 
-LIMIT = 20.0  # seconds: then the result is given on as it is
+LIMIT = 20.0  # seconds: then the result is handed over unchecked
 WARNING = "Warning of the check of this agent's calls, which is a model's opinion: {}"
 
 
@@ -18,7 +19,7 @@ class HandOffCheck(Struct, frozen=True):
     log: Callable[[str], None]
 
     async def look(self, agent: Agent) -> str:
-        """A warning, or nothing: also where it failed, took too long, or the agent has used no tool."""
+        """A warning, or nothing; nothing also if the check failed or took too long, or the agent has used no tool."""
         calls = [call for message in agent.history.messages for call in message.calls]
         found = ""
 

@@ -1,4 +1,4 @@
-"""Notes from one session to the next: requested from the main agent in a side question and stored by us."""
+"""Notes for later sessions: asked of the main agent in a side question, and stored by us."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ WORTH_IT = 2_000  # characters: shorter notes need no shortening
 
 
 class Memory(Struct, frozen=True):
-    """`clean` takes secrets out of what is to be kept."""
+    """`clean` removes secrets from what is kept."""
 
     book: Notebook
     clean: Callable[[str], str]
@@ -22,7 +22,7 @@ class Memory(Struct, frozen=True):
 
 
 async def take_notes(agent: Agent, memory: Memory) -> int:
-    """One request. The agent has no tool for it: it answers in words, and we store them. How many were new."""
+    """Ask for notes, in one request, and store them: the agent has no tool for that. Returns how many are new."""
     known = await to_thread.run_sync(memory.book.read)
     done = await run_forked(agent, [notes.ask_for_notes(known)])
     if done.end.reason != "done":  # cut, refused, or at a limit: half a note is worse than none
@@ -31,7 +31,7 @@ async def take_notes(agent: Agent, memory: Memory) -> int:
 
 
 async def consolidate(agent: Agent, memory: Memory) -> bool:
-    """One request, on the agent's prompt but not its conversation: the notes are all that it needs."""
+    """Ask for shorter notes, in one request on the agent's prompt, without its conversation, which is not needed."""
     known = await to_thread.run_sync(memory.book.read)
     if len(known) < WORTH_IT or await to_thread.run_sync(memory.book.is_fresh):
         return False

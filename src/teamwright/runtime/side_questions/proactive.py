@@ -1,4 +1,4 @@
-"""Proactive mode: an idle main agent is given a tick, and may act by itself."""
+"""Proactive mode: an idle main agent gets a tick, and may act by itself."""
 
 import anyio
 
@@ -14,7 +14,7 @@ TICK = (
 
 
 async def tick(main: Agent, seconds: float) -> None:
-    """At most one tick waits: it is posted only to an agent that rests with an empty inbox."""
+    """Post ticks, only to an agent that rests with an empty inbox, so that at most one waits."""
     while True:
         await anyio.sleep(seconds)
         if not main.running and main.inbox.quiet:

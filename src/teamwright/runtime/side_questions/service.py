@@ -16,14 +16,14 @@ from teamwright.runtime.side_questions.fork import run_forked, run_quietly
 from teamwright.runtime.side_questions.memory import Memory, consolidate, take_notes
 
 CLOSE_LIMIT = 30.0  # seconds for the last notes of a session
-QUESTION_TURNS = 2  # an agent that reaches for a tool first is told to answer in words
+QUESTION_TURNS = 2  # an agent that first tries a tool is told to answer in words
 
 
 class Habits(Struct, frozen=True):
-    """What is done without being asked for: nothing, unless a setting says so."""
+    """What is done unasked: nothing, unless a setting says so."""
 
     suggest: bool = False
-    notes_every: int | None = None  # turns, and at the end of the session
+    notes_every: int | None = None  # in turns; notes are also taken at the end of the session
     consolidate_after: float | None = None  # seconds of rest
 
 
@@ -44,11 +44,11 @@ class SideQuestions:
         self._unnoted = 0  # turns since the last notes
         self._suggesting: anyio.CancelScope | None = None
         self._resting: anyio.CancelScope | None = None
-        self._under_way: set[anyio.Event] = set()  # what an end in good order waits for
-        self.hurried = False  # the session is being closed and should not wait
+        self._under_way: set[anyio.Event] = set()  # what `finish` waits for
+        self.hurried = False  # the session is being closed and must not wait
 
     async def ask(self, question: str) -> str:
-        """Answered without a trace in the conversation. Raises UsageError if no answer came, ModelError as it comes."""
+        """Answer without a trace in the conversation. Raises UsageError if no answer came, and any ModelError."""
         if not question.strip():
             raise UsageError("there is no question: say what you want to know")
         done = await run_forked(self._agent, [side_question(question.strip())], turns=QUESTION_TURNS)
@@ -58,7 +58,7 @@ class SideQuestions:
         return done.text
 
     def heard(self, event: Event) -> None:
-        """Everything that the main agent does."""
+        """Called with everything that the main agent does."""
         match event:
             case TurnStarted():
                 self._drop(self._suggesting)
@@ -68,15 +68,16 @@ class SideQuestions:
                 pass
 
     def disturb(self) -> None:
-        """A person has something to say: what was done for want of that is dropped."""
+        """A person speaks: drop what was done only because nobody did."""
         self._drop(self._suggesting)
         self._drop(self._resting)
         self._resting = None
 
     async def finish(self) -> None:
-        """The session closes in good order: what the last turn set going, and the last notes.
+        """At an orderly close: finish what the last turn started, and take the last notes.
 
-        Nothing of it if somebody is in a hurry or a turn is cut off; what waits for a longer rest is not waited for.
+        Does nothing if somebody is in a hurry or a turn is cut off. Work that waits for a longer rest is not waited
+        for.
         """
         if self.hurried or self._agent.running:
             return
@@ -122,7 +123,7 @@ class SideQuestions:
             scope.cancel()
 
     async def _suggest(self) -> None:
-        await self._agent.at_rest()  # a letter that waits begins another turn, and that ends this
+        await self._agent.at_rest()  # a waiting letter begins another turn, which cancels this
         done = await run_forked(self._agent, [suggestion_ask()])
         if text := one_line(done.text):
             self._tell(self._agent.id, Suggested(text))

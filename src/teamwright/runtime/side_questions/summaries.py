@@ -15,7 +15,7 @@ from teamwright.runtime.side_questions.fork import run_forked, run_quietly
 
 
 class Summaries:
-    """Driven by what agents say, by no clock of its own: who has said nothing new is not asked again."""
+    """Driven by agents' replies instead of a clock: an agent that has said nothing new is not asked again."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class Summaries:
     ) -> None:
         self._pause = round(seconds * 1000)
         self._launch, self._tell, self._log = launch, tell, log
-        self._asked: dict[AgentId, int] = {}  # when it was last asked, in milliseconds
+        self._asked: dict[AgentId, int] = {}  # when each was last asked, in milliseconds
         self._asking: dict[AgentId, anyio.CancelScope] = {}
 
     def heard(self, agent: Agent, job: Job, said: Replied, progress: JobProgressed) -> None:
-        """A reply without calls is its last: nothing is left to be summed up."""
+        """Ask for a summary if one is due. A reply without calls is the last: nothing is left to be summed up."""
         if not (job.background and said.message.calls) or agent.id in self._asking:
             return
         if agent.now() - self._asked.get(agent.id, job.started) < self._pause:
@@ -55,7 +55,7 @@ class Summaries:
         self._launch(run)
 
     def forget(self, id: AgentId) -> None:
-        """It has ended."""
+        """The agent has ended: drop its request."""
         self._asked.pop(id, None)
         if scope := self._asking.pop(id, None):
             scope.cancel()

@@ -1,4 +1,4 @@
-"""Dependencies of teams from the composition root, and ports between their parts."""
+"""What teams get from the composition root, and ports between their parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,18 +27,18 @@ Command = Callable[[Member, Mode], tuple[Sequence[str], Mapping[str, str]]]  # a
 
 
 class TeammateControl(Protocol):
-    """Reaches the teammates of this process: for the parts that are made before them. `Teamwork` is it."""
+    """Reaches the teammates of this process, for parts that are made before them. `Teamwork` implements it."""
 
     async def resume_member(self, member: Member) -> None:
-        """Nobody runs it, and something waits for it."""
+        """Resume a member that nobody runs, because something waits for it."""
         ...
 
     async def look(self) -> None:
-        """Another process has changed the store."""
+        """Act on what another process has changed in the store."""
         ...
 
     async def apply_answers(self, member: Member) -> None:
-        """A request of this member is answered."""
+        """Act on the answer to a request of this member."""
         ...
 
     def finished(self, agent: AgentId, task: Task) -> None:
@@ -54,7 +54,7 @@ class Base(Struct, frozen=True):
 
 
 class TeammateSetup(Protocol):
-    """What a teammate is given."""
+    """What a teammate is made with."""
 
     def base(self) -> Base: ...
 
@@ -63,12 +63,12 @@ class TeammateSetup(Protocol):
     def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]: ...
 
     def find_cwd(self, named: str) -> Path | None:
-        """The directory of that name, as it is here; None if there is none."""
+        """The directory of that name on this machine; None if there is none."""
         ...
 
 
 class TeammatePlaces(Struct, frozen=True):
-    """Processes of their own for teammates."""
+    """How teammates get processes of their own."""
 
     panes: Panes
     backend: Backend
@@ -87,8 +87,8 @@ class TeamDeps(Struct, frozen=True, kw_only=True):
     setup: TeammateSetup
     patience: float  # seconds for the answer to a shutdown request
     limits: MailLimits = LIMITS
-    ended_at: int = 0  # when the process before this one ended, in milliseconds; 0: there was none
+    ended_at: int = 0  # when the previous process ended, in milliseconds; 0: there was none
     since: int = 0  # when the lead's process began, in milliseconds: what is spent from then on counts
-    places: TeammatePlaces | None = None  # None: in this process
-    copies: Path | None = None  # where JSON copies are for people, if not in `home`: of a session in an engine
+    places: TeammatePlaces | None = None  # None: teammates run in this process
+    copies: Path | None = None  # where people's JSON copies are, if not in `home`: for a session in an engine
     hosting: Hosting | None = None  # on a worker

@@ -1,4 +1,4 @@
-"""Effort of team members besides talking: work and effects, without which their team soon falls silent."""
+"""Effort of team members besides talking: work and effects, without which their team is soon silenced."""
 
 from teamwright.core.data.event import Event, ToolEnded
 from teamwright.core.data.message import ToolCall
@@ -8,14 +8,14 @@ from teamwright.runtime.tool_traits import ToolTraits, told_by
 
 
 class Effort:
-    """Of one agent; hears its events."""
+    """Hears the events of one agent."""
 
     def __init__(self, mail: TeamMail, agent: Agent) -> None:
         self._mail, self._agent = mail, agent
-        self._seen: set[int] = set()  # calls that it has made: the same once more brings nothing about
+        self._seen: set[int] = set()  # its calls so far: the same call again has no new effect
 
     def note(self, event: Event) -> None:
-        """A tool that was used for more than talking: whoever answers it now does not answer idle words."""
+        """Note a call that did more than talk: answers to this agent are no idle chatter then."""
         agent = self._agent
         if not isinstance(event, ToolEnded) or event.is_error or event.call_id not in agent.history.used:
             return
@@ -27,7 +27,8 @@ class Effort:
             self._mail.worked(agent.id, effect=self._has_effect(call, traits, event))
 
     def _has_effect(self, call: ToolCall, traits: ToolTraits | None, event: ToolEnded) -> bool:
-        """Of tasks the store itself knows. A command that only looks is new the first time, and no more."""
+        """Whether a call changed something. Stored effects are left out: the store counts them itself. A command counts
+        once."""
         if traits is not None and traits.delegates:
             return bool((event.data or {}).get("totalToolUseCount"))
         if traits is not None and (traits.effects != "local" or traits.own):

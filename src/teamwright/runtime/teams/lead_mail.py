@@ -1,4 +1,4 @@
-"""Mail of a lead that is code: set aside for it, so that no model is asked because of a letter."""
+"""Mail of a lead that is code: set aside for it, so that no letter makes a model run."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from teamwright.runtime.teams.roster import Roster
 
 
 class TeamMessage(Struct, frozen=True):
-    """What a teammate told the lead. The text of an idle notice are the last words of the turn.
+    """What a teammate told the lead. In an idle notice `text` holds the last words of the turn.
 
     `error` says why a turn failed; `request` is what `answer_plan` takes. A `notice` is from the program itself.
     """
@@ -35,26 +35,26 @@ class TeamMessage(Struct, frozen=True):
 
 
 class LeadMail:
-    """Of all teams that code leads in this process."""
+    """The mail of all teams that code leads in this process."""
 
     def __init__(self, inbox: AgentInbox, roster: Roster) -> None:
         self._inbox, self._roster = inbox, roster
         self.teams: set[str] = set()
-        self._mates: dict[AgentId, str] = {}  # everybody who ever was in one of them, with its team
+        self._mates: dict[AgentId, str] = {}  # everybody who was ever in one of them, with its team
         self._asks: dict[AgentId, anyio.Lock] = {}
-        self._told: dict[AgentId, str] = {}  # the first idle notice after this moment repeats what `ask` returned
+        self._told: dict[AgentId, str] = {}  # the first idle notice after this time repeats what `ask` returned
         inbox.is_aside = self._is_aside
 
     def ask(self, agent: AgentId) -> anyio.Lock:
-        """For the time of a question: the next one waits, and `messages` leaves what this teammate says alone."""
+        """Held during a question: the next question waits, and `messages` leaves out what this teammate says."""
         return self._asks.setdefault(agent, anyio.Lock())
 
     def answered(self, agent: AgentId, at: int) -> None:
-        """By the end of its turn, at this time."""
+        """The question was answered by the end of the turn, at this time."""
         self._told[agent] = iso(at)
 
     async def claim(self, id: str) -> TeamMessage | None:
-        """This letter, or the lead's copy of one to all, if it is there."""
+        """Take this letter, or the lead's copy of a letter to all, if it is there."""
         letters = await self._inbox.aside()
         letter = next((x for x in letters if x.id == id or x.id.startswith(f"{id}-")), None)
         if letter is None:
@@ -63,7 +63,7 @@ class LeadMail:
         return as_team_message(letter)
 
     async def messages(self, team: str, rest: Callable[[], Awaitable[object]]) -> AsyncIterator[TeamMessage]:
-        """What comes, until the team is gone, or `rest` has returned and nothing is left."""
+        """Messages as they come, until the team is gone, or `rest` has returned and nothing is left."""
         rested = False
         while True:
             bell = self._inbox.rung
@@ -82,7 +82,7 @@ class LeadMail:
             nonlocal rested
             await rest()
             rested = True
-            self._inbox.ring()  # what was stored together with the rest may not have rung yet
+            self._inbox.ring()  # a letter stored together with the rest may not have rung yet
 
         await first(bell.wait, wait_for_rest)
         return rested
@@ -101,7 +101,7 @@ class LeadMail:
         return agent in self._asks and self._asks[agent].locked()
 
     def _is_known(self, letter: Letter) -> bool:
-        """Does it repeat an answer? Only one notice does."""
+        """Whether the letter repeats an answer. Only one notice does."""
         if not is_idle_notice(letter) or letter.sender.id is None:
             return False
         since = self._told.get(letter.sender.id)

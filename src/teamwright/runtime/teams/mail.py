@@ -34,14 +34,15 @@ class TeamMail:
         mirrors: Mirrors,
         hosted: AgentId | None = None,
     ) -> None:
-        """`hosted`: a worker runs this agent. It has no right to the program's own words, so they are its agent's."""
+        """`hosted`: the agent that a worker runs. A worker may not speak for the program, so notices come from its
+        agent."""
         self._hosted = hosted
         self.limits = table.limits
         self._table, self._letters = table, letters
         self._roster, self._wakeups, self._mirrors = roster, wakeups, mirrors
 
     async def say(self, sender: Member, to: str, text: str, summary: str, call: CallId) -> Posted:
-        """To a member of the sender's current team, or `*` for all but the sender. Durable when it returns."""
+        """Send to a member of the sender's current team, or to all but the sender with `*`. Durable when it returns."""
         readers = self._readers(sender, to)
         body, key = Said(text, summary, sender.color), f"{sender.agent}-{call}"
         mails = [self._draft(sender, reader, body, key=key, part=n) for n, reader in enumerate(readers)]
@@ -75,7 +76,7 @@ class TeamMail:
         return [reader]
 
     async def _check_volley(self, sender: Member, reader: Member, stored: Stored) -> None:
-        """Two that only answer each other are stopped, and the lead is told; once for each such row."""
+        """Two that only answer each other are stopped: tell the lead, once for each such exchange."""
         if stored.volley != self.limits.answers:
             return
         words = (
@@ -86,7 +87,7 @@ class TeamMail:
             await self.notify(lead, words)
 
     async def post_to_session(self, session: str, letter: Letter) -> bool:
-        """Plain text for the main agent of another session; is a process of it there to hear the bell?"""
+        """Send plain text to the main agent of another session. True if a process of it is there to hear the bell."""
         if session == self._roster.session:
             raise ToolError("That is this session itself.")
         try:
@@ -98,9 +99,9 @@ class TeamMail:
         return await self._wakeups.ring_session(session)
 
     def worked(self, agent: AgentId, *, effect: bool = True) -> None:
-        """It has done something, or was told something new: an answer to it now is not idle chatter.
+        """The agent has done something, or was told something new: an answer to it is no idle chatter.
 
-        With an `effect`, or a person's words, its whole team may wake each other anew.
+        With an `effect`, or a person's words, its whole team may wake each other again.
         """
         if self._roster.member_of(agent) is not None:
             self._table.worked_soon(agent)
@@ -108,7 +109,7 @@ class TeamMail:
                 self._table.progressed_soon(agent)
 
     async def tell_of_rounds(self, team: str) -> None:
-        """Members that only wake each other are stopped; lead and person are told, once until something is done."""
+        """Tell lead and person that members who only wake each other are stopped, once until something is done."""
         lead = self._roster.lead_of(team)
         if lead is None or not (rounds := await self._table.untold_rounds(team)):
             return
@@ -119,10 +120,10 @@ class TeamMail:
         self._roster.warn(lead.agent, f"{words}.")
         await self.notify(lead, f"{words}: do the next step yourself, or end your turn and say what is missing.")
 
-    # --- what the runtime itself says
+    # --- messages of the program itself
 
     def draft(self, sender: Member, reader: Member, body: Signal | Said, *, id: str) -> Mail:
-        """A record or a first message; neither the sender's rate nor a full inbox holds it up."""
+        """A record or a first message. Neither the sender's rate nor a full inbox stops it."""
         text = body.line if isinstance(body, Signal) else body.text
         priority: Priority = "later" if isinstance(body, Signal) and body.kind == "idle_notification" else "next"
         letter = Letter(LetterId(id), reader.agent, Sender("agent", sender.name, sender.agent), body, priority)
@@ -137,21 +138,21 @@ class TeamMail:
         return True
 
     async def store(self, mail: Mail) -> Stored | Refused:
-        """Nobody is woken it yet: `arrived` does that."""
+        """Only store it: `arrived` wakes the reader."""
         return await self._table.post_mail(mail)
 
     async def arrived(self, reader: Member) -> None:
-        """Its letter was stored together with something else."""
+        """Wake the reader of a letter that was stored together with something else."""
         await self._wakeups.ring(reader)
         await self._mirrors.copy_inboxes(reader.team, reader.name)
 
     async def notify(self, reader: Member, words: str, id: str | None = None) -> None:
-        """The program itself tells a member something."""
+        """Tell a member something in the program's name."""
         await self.store(self.notice(reader, words, id))
         await self.arrived(reader)
 
     def notice(self, reader: Member, words: str, id: str | None = None) -> Mail:
-        """The same, to be stored together with what it tells of."""
+        """The letter of `notify`, to be stored together with what it reports."""
         own = self._roster.member_of(self._hosted) if self._hosted else None
         sender = SYSTEM_SENDER if own is None or own.agent == reader.agent else Sender("agent", own.name, own.agent)
         letter = Letter(LetterId(id) if id else new_letter_id(), reader.agent, sender, Said(words))
@@ -163,7 +164,7 @@ class TeamMail:
         return Mail(letter, sender.team, sender.name, reader.name, body.text, body.summary, sender.color, part)
 
     async def tell_of_failures(self, team: str) -> None:
-        """Letters that reached nobody: their senders and the lead are told, once. Not by a worker."""
+        """Tell senders and the lead, once, about letters that reached nobody. Not on a worker."""
         if self._hosted:
             return
         untold = await self._table.untold(team)

@@ -11,8 +11,8 @@ from teamwright.runtime.concurrency.later import Later
 from teamwright.runtime.teams.roster import Roster
 from teamwright.store.mirrors.team import TeamMirror
 
-MIRROR_LIMIT = 10.0  # seconds for the copies that people read
-MIRROR_DELAY = 0.1  # seconds by which they follow what no tool did: many changes make one copy
+MIRROR_LIMIT = 10.0  # seconds to write the copies
+MIRROR_DELAY = 0.1  # seconds by which they follow changes that no tool made: many changes make one copy
 READERS_FIRST = 0.005  # seconds: mirror writes are delayed so that the reader's request goes first
 ROSTER = ""  # instead of a member's name: the copy of the team itself
 
@@ -20,14 +20,14 @@ ROSTER = ""  # instead of a member's name: the copy of the team itself
 class Mirrors:
     def __init__(self, mirror: TeamMirror, roster: Roster, supervisor: Supervisor, log: Callable[[str], None]) -> None:
         self._mirror, self._roster, self._log = mirror, roster, log
-        self._stale: dict[str, set[str]] = {}  # by team: members whose inboxes' copies are behind, or ROSTER
+        self._stale: dict[str, set[str]] = {}  # by team: members whose inbox copies are behind, or ROSTER
         self._copying = Later(MIRROR_DELAY, self.catch_up, supervisor.trouble)
 
     async def run(self) -> None:
-        """Write what `behind` names, for as long as this process knows a team."""
+        """Write what `behind` names, as long as this process knows a team."""
         await self._copying.run()
 
-    # --- now; each says whether it could be done
+    # --- at once; each returns whether it worked
 
     async def write_team(self, team: str) -> bool:
         return await self._copy(self._mirror.write_team, team)
@@ -51,27 +51,27 @@ class Mirrors:
         return True
 
     async def rebuild(self) -> None:
-        """At the start of a process that leads teams."""
+        """Bring all copies up to date when a process begins to lead teams."""
         for note in await self._mirror.rebuild():
             self._log(f"teams/{note} is not a team's directory")
 
     # --- a moment later
 
     async def copy_inboxes(self, team: str, *names: str) -> None:
-        """Before the tool that wrote to them returns, after they were woken."""
+        """Write inbox copies after the readers were woken, but before the tool that wrote to them returns."""
         try:
             await anyio.sleep(READERS_FIRST)
         finally:
             if not await self.write_inboxes(team, *names):
-                self._stale.setdefault(team, set()).update(names)  # with the next ones
+                self._stale.setdefault(team, set()).update(names)  # written with the next ones
 
     def read_by(self, agent: AgentId) -> None:
-        """It has taken letters."""
+        """The agent has taken letters."""
         if member := self._roster.member_of(agent):
             self.behind(member.team, member.name)
 
     def behind(self, team: str, *names: str) -> None:
-        """The copies of these inboxes, or that of the ROSTER, follow when there is time."""
+        """Have the copies of these inboxes, or of the ROSTER, written when there is time."""
         self._stale.setdefault(team, set()).update(names)
         self._copying.ring()
 

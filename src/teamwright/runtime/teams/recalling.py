@@ -9,7 +9,6 @@ _MOST_LINES = 60
 
 
 async def recall(roster: Roster, board: TaskBoard, requests: RequestTable, agent: AgentId) -> list[str]:
-    """From the store."""
     lines = roster.describe(agent)
     listing = await board.listing(agent)
     mine = roster.member_of(agent)

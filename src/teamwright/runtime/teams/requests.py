@@ -1,4 +1,4 @@
-"""Shutdown and plan requests as records with ids. No decision is read out of text that a model wrote."""
+"""Shutdown and plan requests as records with ids. No decision is read from text that a model wrote."""
 
 from collections.abc import Collection
 from functools import partial
@@ -55,7 +55,7 @@ class TeamRequests:
         return found.id
 
     async def _remind(self, asker: Member, member: Member, id: RequestId) -> None:
-        """Past its limit the asker is told that it may use force. Nothing is ended by the clock alone."""
+        """Tell the asker after a while that it may use force. Time alone ends nothing."""
         await anyio.sleep(self._patience)
         found = await self._table.by_id(id)
         if found is not None and found.state == "open":
@@ -66,7 +66,7 @@ class TeamRequests:
             await self._mail.notify(asker, words, f"r-{id}")
 
     async def answer_shutdown(self, member: Member, id: str, *, approve: bool, reason: str) -> None:
-        """By the one that was asked. After a yes it ends when its turn has; the asker hears of it then."""
+        """The member that was asked answers. If it approves, it ends after its turn, and the asker hears of it then."""
         request = await self._asked(id, "shutdown")
         answer = {"approve": approve, "reason": reason}
         done = await unbroken(self._table.answer(RequestId(id), member.agent, answer))
@@ -96,13 +96,13 @@ class TeamRequests:
         return self._mail.draft(member, asker, _signal("shutdown_approved", body), id=f"h-{request.id}")
 
     async def gone(self, member: Member, request: TeamRequest) -> None:
-        """Its farewell is stored."""
+        """Announce a stored farewell, and close its request."""
         if (asker := self._roster.find(member.team, request.asker)) is not None:
             await self._mail.arrived(asker)
         await self._table.handled(request.id)
 
     async def finish(self, lead: Member) -> None:
-        """Shutdowns that were done when the process was killed, but not told."""
+        """Send the notices of shutdowns that were done, but not reported, when the process was killed."""
         for request in await self._table.asked_by(lead.agent):
             member = self._roster.find(lead.team, request.answerer)
             agreed = request.kind == "shutdown" and request.answer is not None and request.answer.get("approve")
@@ -111,10 +111,10 @@ class TeamRequests:
                     await self._mail.store(mail)
                 await self.gone(member, request)
 
-    # --- what is open
+    # --- open requests
 
     async def reminders(self, member: Member, *, planning: bool) -> list[tuple[LetterId, str]]:
-        """What one that is about to go idle should not leave open, each under the id of the letter that says so."""
+        """What a member about to go idle should not leave open, with the ids of the letters that remind it."""
         asked = await self._open_for(member)
         found = [(LetterId(f"o-{r.id}"), f"Still open: {_reminder(r, who)}") for r, who in asked]
         plans = await self._table.plans_of(member.agent) if planning else []
@@ -123,11 +123,11 @@ class TeamRequests:
         return found
 
     async def unanswered(self, sender: Member, readers: Collection[str]) -> list[str]:
-        """Requests of those that it writes to, which words do not answer: each with how it is answered."""
+        """Requests of these readers that plain words do not answer, each with how to answer it."""
         return [_reminder(request, who) for request, who in await self._open_for(sender) if who in readers]
 
     async def _open_for(self, member: Member) -> list[tuple[TeamRequest, str]]:
-        """What waits for its answer, each with the name of whoever asked."""
+        """Requests that wait for this member, each with the name of its asker."""
         found = [r for r in await self._table.open_for(member.agent) if r.kind in ("shutdown", "plan")]
         asked = [(request, self._roster.find(member.team, request.asker)) for request in found]
         return [(request, asker.name) for request, asker in asked if asker is not None]
@@ -150,7 +150,7 @@ class TeamRequests:
         return found.id
 
     async def answer_plan(self, lead: Member, id: str, answer: dict[str, Any]) -> None:
-        """`answer`: approve, feedback, mode. The mode to continue in is never wider than the lead's."""
+        """`answer` holds approve, feedback and mode. The mode to continue in is never wider than the lead's."""
         request = await self._asked(id, "plan")
         mode = answer.get("mode")
         if mode is not None:

@@ -10,7 +10,7 @@ MOST_NAMED = 20
 
 
 def resumed_words(ended_at: int, mates: Sequence[Member], absent: Collection[AgentId] = ()) -> str:
-    """One line; empty where nobody resumes. `ended_at`: when the program before this one ended, in milliseconds."""
+    """One line; empty if nobody resumes. `ended_at`: when the previous program ended, in milliseconds."""
     names = [mate.name for mate in mates if mate.agent not in absent]
     if not names:
         return ""
@@ -26,7 +26,7 @@ def resumed_words(ended_at: int, mates: Sequence[Member], absent: Collection[Age
 
 
 def _time(ms: int) -> str:
-    """By the person's clock; with the date if it was not today."""
+    """In the person's time zone; with the date if it was not today."""
     then = datetime.fromtimestamp(ms / 1000).astimezone()
     today = datetime.now().astimezone().date()
     return then.strftime("%H:%M" if then.date() == today else "%Y-%m-%d %H:%M")

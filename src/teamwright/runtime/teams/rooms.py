@@ -1,4 +1,4 @@
-"""Facts about the worker that runs a teammate, as teams need them: which agent it is, and where its files are."""
+"""What teams must know of the worker that runs a teammate: which agent it is, and where its files are."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from teamwright.store.tables.processes import Process
 
 
 class TeammateRoom(Protocol):
-    """Where a teammate on a worker has its files: others see them, and it sees theirs."""
+    """Where a teammate on a worker has its files. The others see them, and it sees theirs."""
 
     async def begin_turn(self, member: Member) -> None: ...
 
@@ -18,7 +18,7 @@ class TeammateRoom(Protocol):
 
 
 class Hosting(Struct, frozen=True):
-    """One agent on a worker, whose process is registered and told when there is something to look at."""
+    """One agent on a worker, whose process is already registered, and told when there is something to look at."""
 
     agent: AgentId
     process: Process

@@ -13,28 +13,28 @@ from teamwright.store.tables.teams import TeamTable
 
 class Roster:
     def __init__(self, session: SessionId, table: TeamTable, supervisor: Supervisor, tell: Tell) -> None:
-        """`tell` shows an event to those who watch this process."""
+        """`tell` shows an event to watchers of this process."""
         self.session = session
         self._table, self._supervisor, self._tell = table, supervisor, tell
         self._members: dict[str, list[Member]] = {}  # by team
         self._current: dict[AgentId, list[str]] = {}  # teams of an agent, the current one first
-        self._epochs: dict[str, int] = {}  # of the teams that are led here
-        self._noted = 0  # changes that were put into the copy by hand
+        self._epochs: dict[str, int] = {}  # of teams that are led here
+        self._noted = 0  # changes made to the copy by hand
         self._news = anyio.Event()
 
-    # --- who is there
+    # --- members
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._members)
 
     def member_of(self, agent: AgentId) -> Member | None:
-        """An agent in its current team."""
+        """The agent as a member of its current team."""
         teams = self._current.get(agent)
         return self._by_agent(teams[0], agent) if teams else None
 
     def team_of(self, agent: AgentId) -> str | None:
-        """The current team of an agent, or of the one that started it."""
+        """The current team of an agent, or of the agent that started it."""
         who: AgentId | None = agent
         while who is not None:
             if teams := self._current.get(who):
@@ -44,26 +44,26 @@ class Roster:
         return None
 
     def color_of(self, agent: AgentId) -> str:
-        """That of a teammate, or of the one that an agent works for; the lead asks for itself and needs none."""
+        """The color of a teammate, or of the one that an agent works for. The lead asks for itself and needs none."""
         living = self._supervisor.agent(agent)
         mate = self._supervisor.teammate_of(living) if living else None
         member = self.member_of(mate) if mate else None
         return member.color if member else ""
 
     def members(self, team: str) -> list[Member]:
-        """Those that have not shut down, the lead first."""
+        """Members that have not shut down, the lead first."""
         return [m for m in self._members.get(team, []) if m.state != "shutdown"]
 
     def everybody(self, team: str) -> list[Member]:
-        """Also those that have shut down."""
+        """All members, also those that have shut down."""
         return self._members.get(team, [])
 
     def mates(self, team: str) -> list[Member]:
-        """Those that have not shut down, without the lead."""
+        """Members that have not shut down, without the lead."""
         return [m for m in self.members(team) if not m.is_lead]
 
     def find(self, team: str, name: str) -> Member | None:
-        """By name, address or id, also one that has shut down."""
+        """Find a member by name, address or id, even if it has shut down."""
         plain, other = split_address(name)
         if other and other.casefold() != team.casefold():
             return None
@@ -78,14 +78,14 @@ class Roster:
         return next((m for m in self._members.get(team, []) if m.agent == agent), None)
 
     def is_outdated(self, letter: Letter) -> bool:
-        """That one is idle, without news, and is not so any more: it works again, or has shut down."""
+        """Whether a letter says only that a member is idle, and it no longer is: it works again, or has shut down."""
         if not (is_idle_notice(letter) and is_quiet(letter)):
             return False
         idle = {m.agent for team in self._epochs for m in self.members(team) if m.state == "idle"}
         return letter.sender.id is None or letter.sender.id not in idle
 
     def describe(self, agent: AgentId) -> list[str]:
-        """For an agent whose conversation was shortened: what it must still know of its team."""
+        """What an agent whose conversation was shortened must still know of its team."""
         member = self.member_of(agent)
         if member is None:
             return []
@@ -105,7 +105,7 @@ class Roster:
         return self._epochs.get(team)
 
     async def lead(self, team: Team) -> None:
-        """From now on it is led here."""
+        """Lead this team here from now on."""
         self._epochs[team.name] = team.epoch
         await self.refresh(team.name)
 
@@ -122,7 +122,7 @@ class Roster:
         """Reload the roster, and the current team of each member."""
         for name in teams:
             noted, roster = -1, None
-            while noted != self._noted:  # what somebody here noted while the store was read is newer
+            while noted != self._noted:  # what was noted here while the store was read is newer
                 noted, roster = self._noted, await self._table.roster(name)
             if roster is None:
                 self.forget(name)
@@ -132,14 +132,15 @@ class Roster:
                 if member.state == "shutdown":
                     self._current.pop(member.agent, None)
                 else:
-                    self._current[member.agent] = roster.teams.get(member.agent, [])  # it may go this very moment
+                    # it may have left this very moment
+                    self._current[member.agent] = roster.teams.get(member.agent, [])
         self.announce()
 
     async def refresh_all(self) -> None:
         await self.refresh(*list(self._members))
 
     def note(self, member: Member) -> None:
-        """What is known of it here has changed; the store has it already, or with the next read."""
+        """Take a member's change into the copy; the store has it already, or will at its next read."""
         self._noted += 1
         if (known := self._members.get(member.team)) is not None:
             self._members[member.team] = [member if m.agent == member.agent else m for m in known]
@@ -148,7 +149,7 @@ class Roster:
     # --- news
 
     def announce(self) -> None:
-        """Wake everybody who waits for a change of a team."""
+        """Wake everybody who waits for a change in a team."""
         self._news.set()
         self._news = anyio.Event()
 

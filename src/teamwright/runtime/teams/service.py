@@ -49,20 +49,21 @@ from teamwright.store.tables.teams import call_key
 if TYPE_CHECKING:
     from teamwright.core.sandbox.fencing import Fencing
 
-LOOK = 1.0  # seconds after which a team that works is looked at again
-STILL = 10.0  # seconds without any news after which tasks that nobody takes delay the end no longer
+LOOK = 1.0  # seconds after which a team at work is looked at again
+STILL = 10.0  # seconds without news after which tasks that nobody takes no longer delay the end
 
 
 class Teamwork:
-    """Also the `TeammateControl` of its parts: bells, requests and tasks are made before the teammates they reach."""
+    """Also the `TeammateControl` of its parts: bells, requests and tasks are made before the teammates that they
+    reach."""
 
     def __init__(self, deps: TeamDeps) -> None:
         services, home, at = deps.services, deps.home, deps.hosting
         agents, supervisor = services.agents, services.supervisor
         self._deps, self._services, self.supervisor, self._asked = deps, services, supervisor, False
         self._hooks = TeamHooks(services.points)
-        self._followed: set[AgentId] = set()  # leads
-        self.code_mail: LeadMail | None = None  # of the teams that code leads
+        self._followed: set[AgentId] = set()  # leads that are listened to
+        self.code_mail: LeadMail | None = None  # for the teams that code leads
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
         mirror = TeamMirror(deps.copies or home.root, tables.teams, tables.mail)
@@ -119,7 +120,7 @@ class Teamwork:
     # --- what agents do
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
-        """As the Agent tool does it."""
+        """Spawn as the Agent tool does."""
         return await self._services.spawner.spawn(ask, ctx)
 
     async def create(self, agent: Agent, name: str, description: str, kind: str, call: CallId) -> Team:
@@ -142,7 +143,7 @@ class Teamwork:
         return team
 
     def _follow(self, lead: Agent) -> None:
-        """What a lead does and reads concerns its team's mail, from its first team on."""
+        """Listen to a lead from its first team on: what it does and reads concerns its team's mail."""
         if lead.id not in self._followed:
             self._followed.add(lead.id)
             lead.listen(Effort(self.mail, lead).note)
@@ -161,7 +162,7 @@ class Teamwork:
         return Member(agent.id, LEAD_NAME, team, kind, agent.model, cwd=cwd, session=session, state="running")
 
     async def delete(self, agent: Agent, team: str | None = None, call: CallId | None = None) -> str:
-        """This team or the current one, once nobody in it works any more; those that are idle are ended first."""
+        """Delete this team or the current one, unless somebody in it works; idle members are ended first."""
         lead = self.roster.lead_of(team) if team else self.roster.member_of(agent.id)
         if lead is None:
             raise ToolError("There is no team to delete.")
@@ -186,7 +187,7 @@ class Teamwork:
         await self.board.drop(team)
 
     async def stop(self, agent: Agent, address: str) -> Member:
-        """A teammate, by force."""
+        """Stop a teammate by force."""
         name, _, team = address.partition("@")
         lead = self.roster.member_of(agent.id)
         if lead is None or not lead.is_lead or (member := self.roster.find(team or lead.team, name)) is None:
@@ -197,11 +198,11 @@ class Teamwork:
         return member
 
     def mates(self) -> list[Member]:
-        """Of all teams that are led here, wherever they run."""
+        """The teammates of all teams that are led here, wherever they run."""
         return [member for name in self.roster.led_here() for member in self.roster.mates(name)]
 
     def why_absent(self, agent: AgentId) -> str:
-        """What a teammate waits for that cannot be resumed now; empty if it waits for nothing."""
+        """Why a teammate that something waits for cannot be resumed now; empty if nothing is held up."""
         return self.teammates.absent.get(agent, "")
 
     async def interrupt(self, member: Member) -> bool:
@@ -219,10 +220,10 @@ class Teamwork:
         """What an agent must still know after its conversation was shortened, from the store."""
         return await recall(self.roster, self.board, self.tables.requests, agent)
 
-    # --- the start and the end of this process
+    # --- start and end of this process
 
     async def resume(self, main: Agent, team: str | None) -> None:
-        """Lead again what this session led, and `team` if one is asked for; its members continue where they were."""
+        """Lead again what this session led, and `team` if given; the members continue where they were."""
         names = [t.name for t in await self.tables.teams.teams_of(main.id) if t.lead == main.id]
         for name in reversed(names):  # the current one last
             await self._resume_team(name, main, ours=True)
@@ -233,7 +234,7 @@ class Teamwork:
         if names or team:
             if self._deps.copies is None:
                 await self.mirrors.rebuild()
-            self.supervisor.launch(self.wakeups.look)  # questions may wait since before
+            self.supervisor.launch(self.wakeups.look)  # questions may be waiting since before
 
     async def _resume_team(self, name: str, main: Agent, *, ours: bool) -> None:
         taken = await self._take_over(name, main)
@@ -254,7 +255,7 @@ class Teamwork:
         await self.mail.tell_of_failures(name)
 
     async def _take_over(self, name: str, main: Agent) -> Team | Refused:
-        """A team whose lead's process is gone."""
+        """Take over a team whose lead's process is gone."""
         if (before := await self.tables.teams.team(name)) is not None and not self._is_led(before):
             await self._inherit(before, await self.tables.teams.members(name))
         me = await self.wakeups.process()
@@ -269,7 +270,7 @@ class Teamwork:
         return team.process is not None and self.tables.processes.alive(team.process)
 
     async def _inherit(self, team: Team, members: Sequence[Member]) -> None:
-        """Before another session's team is led here: what its lead has read is read; where its members' files are."""
+        """Before leading another session's team: mark what its lead had read, and note where its members' files are."""
         home, agents = self._deps.home, self._services.agents
         path = find_transcript(home, team.session) if team.session else None
         if path is not None and team.session != agents.session:
@@ -296,7 +297,7 @@ class Teamwork:
     async def look(self) -> None:
         for team in self.roster.led_here():
             await self.mail.tell_of_rounds(team)
-            if self._deps.copies is not None:  # on an engine: of what workers noticed
+            if self._deps.copies is not None:  # in an engine: of failures that workers noticed
                 await self.mail.tell_of_failures(team)
         await self.teammates.apply_all()
         await self.teammates.look()
@@ -312,7 +313,7 @@ class Teamwork:
         self.teammates.finished(agent, task)
 
     def set_aside(self, agent: AgentId, why: str) -> None:
-        """A letter was: senders and leads hear of mail by the store, the person of all by this."""
+        """A letter was set aside. Senders and leads learn that from the store; this is for the person."""
         member = self.roster.member_of(agent)
         self.roster.warn(agent, f"A letter for {member.name if member else agent} was set aside: {why}.")
         self.supervisor.launch(self._tell_of_failures)
@@ -327,23 +328,23 @@ class Teamwork:
     # --- rest
 
     async def all_rest(self) -> bool:
-        """Has every teammate that is led here nothing left to do? Waits for news if not."""
+        """Whether no teammate that is led here has anything left to do. If one has, waits for news first."""
         for name in self.roster.led_here():
             if not await self.rests(name):
                 return False
-            await self.mail.tell_of_failures(name)  # also of what another process could not deliver
+            await self.mail.tell_of_failures(name)  # also about what another process could not deliver
             await self.mail.tell_of_rounds(name)
             if self.code_mail is not None and name in self.code_mail.teams:
-                continue  # code reads its mail whenever it wants to
+                continue  # code reads its mail when it wants to
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
-                self.supervisor.ring(lead.agent)  # the bell for it has not been heard yet
+                self.supervisor.ring(lead.agent)  # it has not heard its bell yet
                 return False
         return True
 
     async def rests(self, name: str) -> bool:
-        """The same of one team."""
+        """Like `all_rest`, for one team."""
         if await self._is_busy(name):
-            with anyio.move_on_after(LOOK):  # news that came while the store was read
+            with anyio.move_on_after(LOOK):  # news may have come while the store was read
                 await self.roster.news()
             return False
         able = [Actor(m.agent, m.name) for m in self.roster.mates(name) if not self.teammates.plans(m.agent)]
@@ -351,10 +352,10 @@ class Teamwork:
             with anyio.move_on_after(STILL) as scope:
                 await self.roster.news()
             return scope.cancelled_caught
-        return not await self._is_busy(name)  # one may have claimed a task before it was looked for
+        return not await self._is_busy(name)  # somebody may have claimed a task before the look at the tasks
 
     async def _is_busy(self, name: str) -> bool:
-        """By our copy too: that shows a member as idle or gone only when all that follows from it is done."""
+        """Also by our copy, which shows a member as idle or gone only when all that follows from it is done."""
         dropped = {m.name for m in self.roster.members(name) if m.agent in self.teammates.dropped}
         idle = all(m.state == "idle" or m.name in dropped for m in self.roster.mates(name))
         return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
@@ -364,7 +365,7 @@ class Teamwork:
         return await find_open(self.roster, self.board.table)
 
     async def ask_about_open_work(self) -> bool:
-        """The lead hears of it, once; False if there is none, or if it was asked before."""
+        """Tell the lead of open tasks, once; False if there are none, or if it was told before."""
         if self._asked or not (found := await self.open_work()):
             return False
         self._asked = True

@@ -24,15 +24,15 @@ from teamwright.runtime.teams.lead_mail import LeadMail, TeamMessage
 from teamwright.runtime.teams.service import Teamwork
 
 MOST_SUBJECT = 200  # characters of a task's subject
-FEW_WORDS = 60  # characters of a text that stand for it where people read
+FEW_WORDS = 60  # characters that people read in place of a text
 LOOK = 1.0  # seconds until an answer is looked for again, if nothing rang
-CODE = "code_"  # how calls begin that code made
+CODE = "code_"  # beginning of calls that code made
 Hearing = Literal["code", "model"]
 T = TypeVar("T")
 
 
 class Gone(Struct, frozen=True):
-    """What became of a request to shut down. `reason` are the teammate's own words, if it refused."""
+    """The outcome of a request to shut down. `reason` holds the teammate's own words if it refused."""
 
     done: bool
     reason: str = ""
@@ -42,24 +42,24 @@ class Gone(Struct, frozen=True):
 
 
 class LedTeam:
-    """Made by `Session.team`. `messages` and `ask` give what teammates tell their lead.
+    """A team led from code, made by `Session.team`. `messages` and `ask` give what teammates tell their lead.
 
-    What cannot be done is a UsageError that says why.
+    What cannot be done raises a UsageError that says why.
     """
 
     def __init__(
         self, work: Teamwork, lead: Agent, name: str, mail: LeadMail | None, watch: Callable[[], Watch]
     ) -> None:
-        """Without `mail` the main agent's model leads it, and reads what it is told."""
+        """Without `mail` the main agent's model leads the team, and reads what the lead is told."""
         self._work, self._agent, self._mail, self._watch = work, lead, mail, watch
-        self.name = name  # as it was made safe for files
+        self.name = name  # made safe for files
 
     def __repr__(self) -> str:
         return f"LedTeam({self.name!r})"
 
     @property
     def members(self) -> list[Member]:
-        """Those that have not shut down, the lead first."""
+        """Members that have not shut down, the lead first."""
         return self._work.roster.members(self.name)
 
     # --- people
@@ -78,8 +78,8 @@ class LedTeam:
     ) -> Member:
         """Add a teammate, which begins with `prompt` at once. A name that is taken gets a number: see `.name`.
 
-        `mode="plan"` lets it change nothing before the lead has approved its plan; `isolation="worktree"` gives it a
-        tree and a branch of its own.
+        With `mode="plan"` it may change nothing before the lead has approved its plan; `isolation="worktree"` gives it
+        a worktree and a branch of its own.
         """
         ask = Ask(
             description=description or _few(prompt) or name,
@@ -102,7 +102,7 @@ class LedTeam:
         return made
 
     async def send(self, to: str, text: str, summary: str = "") -> tuple[str, ...]:
-        """Tell a teammate something, or all with `*`. It is stored when this returns; the names that it goes to."""
+        """Tell a teammate something, or all with `*`. It is stored when this returns the names of its readers."""
         return await self._send(to, text, summary, _new_call())
 
     async def _send(self, to: str, text: str, summary: str, call: CallId) -> tuple[str, ...]:
@@ -110,13 +110,13 @@ class LedTeam:
             raise UsageError("the message is empty")
         mail, lead = self._work.mail, self._lead
         if self._mail is not None:
-            mail.worked(lead.agent)  # as a person's words: answers to them are no idle chatter
+            mail.worked(lead.agent)  # like a person's words: answers to them are no idle chatter
         return (await _spoken(mail.say(lead, to, text, summary or _few(text), call))).to
 
     async def ask(self, name: str, text: str, *, within: float = 600.0) -> TeamMessage:
         """Tell a teammate something and wait for its next message to the lead, or for the last words of its turn.
 
-        What it says before it has read the question is no answer. Questions to the same teammate wait for each other.
+        What it says before it has read the question does not count. Questions to the same teammate wait for each other.
         Raises NoAnswer if `within` seconds pass, its turn fails, or it shuts down.
         """
         member, mail, call = self._find(name), self._heard(), _new_call()
@@ -128,7 +128,7 @@ class LedTeam:
                     return await self._hear(member, LetterId(f"m-{self._agent.id}-{call}"), watch, mail)
                 finally:
                     watch.close()
-                    self._agent.inbox.ring()  # those that read `messages` may have what was held back
+                    self._agent.inbox.ring()  # readers of `messages` may now have what was held back
         raise NoAnswer(f"{member.name} has not answered within {within:g} s; what it says later is in messages()")
 
     async def _hear(self, member: Member, question: LetterId, watch: Watch, mail: LeadMail) -> TeamMessage:
@@ -162,8 +162,8 @@ class LedTeam:
     def messages(self, *, forever: bool = False) -> AsyncIterator[TeamMessage]:
         """What teammates tell the lead, each once: messages, plans, and the last words of their turns.
 
-        Ends when everybody is idle and everything was read; `forever` waits on, until the team is deleted. Answers
-        that `ask` returned are left out.
+        Ends when everybody is idle and everything was read; with `forever`, when the team is deleted. Answers that
+        `ask` returned are left out.
         """
         return self._heard().messages(self.name, anyio.sleep_forever if forever else self.idle)
 
@@ -175,19 +175,19 @@ class LedTeam:
     async def answer_plan(
         self, message: TeamMessage, *, approve: bool, feedback: str = "", mode: Mode | None = None
     ) -> None:
-        """Answer a `plan_approval_request`; a teammate in plan mode waits for that. `mode` is the one to go on in."""
+        """Answer a `plan_approval_request`, for which a teammate in plan mode waits. `mode` is the one to go on in."""
         answer = {"approve": approve} | {k: v for k, v in {"feedback": feedback, "mode": mode}.items() if v}
         await _spoken(self._work.requests.answer_plan(self._lead, message.request, answer))
 
     async def idle(self) -> None:
-        """Wait until each teammate is idle, has read everything and finds no task that it could take."""
+        """Wait until each teammate is idle, has read everything and finds no task to take."""
         while not await self._work.rests(self.name):
             await anyio.lowlevel.checkpoint()
 
     async def shutdown(self, name: str, reason: str = "", *, within: float = 60.0, force: bool = False) -> Gone:
-        """Ask a teammate to end, and wait for it: true once it is gone, false if it refuses or is silent too long.
+        """Ask a teammate to end, and wait: true once it is gone, false if it refuses or does not answer in time.
 
-        `force` asks nothing: its turn is cut off, and its tasks go back to the list.
+        `force` does not ask: its turn is cut off, and its tasks go back to the list.
         """
         member = self._find(name)
         if force:
@@ -212,14 +212,14 @@ class LedTeam:
     # --- tasks
 
     async def tasks(self) -> list[Task]:
-        """The shared list, in the order of its numbers."""
+        """The shared task list, in the order of its numbers."""
         board = self._work.board
         return list((await board.table.list(self._lead.team)).tasks)
 
     async def add_task(
         self, subject: str, description: str = "", *, blocked_by: Sequence[int] = (), owner: str | None = None
     ) -> Task:
-        """Put a task on the list; an idle teammate takes it once nothing blocks it. `owner` assigns it to one."""
+        """Add a task; an idle teammate takes it once nothing blocks it. `owner` assigns it to a teammate."""
         line = " ".join(subject.split())
         if not line or len(line) > MOST_SUBJECT:
             raise UsageError(f"a task's subject has 1 to {MOST_SUBJECT} characters; details go into the description")
@@ -234,7 +234,7 @@ class LedTeam:
     # --- the end
 
     async def delete(self) -> None:
-        """End the team with its mail and its tasks. Refused while a teammate works; those that are idle are ended."""
+        """End the team with its mail and its tasks. Refused while a teammate works; idle ones are ended."""
         await _spoken(self._work.delete(self._agent, self._lead.team))
         if self._mail is not None:
             self._mail.teams.discard(self.name)
@@ -242,7 +242,7 @@ class LedTeam:
 
     @property
     def _lead(self) -> Member:
-        """In this team, which need not be the current one of its agent."""
+        """The lead's place in this team, which need not be its current one."""
         if self._agent.closing:
             raise UsageError(CLOSED)
         lead = self._work.roster.lead_of(self.name)
@@ -261,7 +261,7 @@ class LedTeam:
 async def lead_team(
     work: Teamwork, agent: Agent, name: str, description: str, *, lead: Hearing, watch: Callable[[], Watch]
 ) -> LedTeam:
-    """The team of this name that the agent leads here, or a new one."""
+    """The team of this name that is led here, or a new one."""
     if lead not in ("code", "model"):
         raise UsageError(f"lead={lead!r}: a team is led by 'code' or by the main agent's 'model'")
     for known in work.roster.led_here():
@@ -273,13 +273,13 @@ async def lead_team(
 
 
 async def hear_again(work: Teamwork, agent: Agent) -> None:
-    """After a resume by code: it leads what it led before."""
+    """After a resume by code: hear again for the teams that code led before."""
     for name in work.roster.led_here():
         await _mail_of(work, agent, name)
 
 
 async def _mail_of(work: Teamwork, agent: Agent, team: str) -> LeadMail | None:
-    """None if a model made it."""
+    """None if a model made the team."""
     teams = work.tables.teams
     _, _, call = (await teams.key_of(team)).rpartition("/")
     return work.hear_by_code(agent, team) if call.startswith(CODE) else None
@@ -312,7 +312,7 @@ def _refusal(request: TeamRequest) -> str | None:
 
 
 def _new_call() -> CallId:
-    """A call that no model made; the key under which what it does is stored once."""
+    """The id of a call that no model made: the key under which its effects are stored once."""
     return CallId(f"{CODE}{os.urandom(8).hex()}")
 
 

@@ -17,7 +17,7 @@ from teamwright.store.db.poll import EVERY, watch_changes
 from teamwright.store.tables.processes import Process
 from teamwright.store.tables.team_tables import TeamTables
 
-LEAVE_LIMIT = 2.0  # seconds for what a bell has begun
+LEAVE_LIMIT = 2.0  # seconds for work that a bell has started
 
 
 class Wakeups:
@@ -31,8 +31,8 @@ class Wakeups:
         env: Mapping[str, str],
         process: Process | None = None,
     ) -> None:
-        """`control` reaches the teammates, which are made later than their bells. `process`: somebody else has
-        registered this one, and calls `heard`."""
+        """`control` reaches the teammates, which are made later. `process`: somebody else has registered this process,
+        and calls `heard`."""
         self._tables, self._roster, self._mirrors = tables, roster, mirrors
         self._supervisor, self._control, self._env = supervisor, control, env
         self._me, self._given = process, process
@@ -44,7 +44,7 @@ class Wakeups:
     # --- this process
 
     async def process(self) -> Process:
-        """This process in the store; from the first time on it hears bells."""
+        """This process's row in the store. From the first call on it hears bells."""
         if self._me is None:
             bell = self._bell = open_bell(self._env)
             self._me = await self._tables.processes.register(self._roster.session, bell=bell.address)
@@ -57,10 +57,10 @@ class Wakeups:
         return self._me
 
     async def leave(self) -> None:
-        """This process is known no more."""
+        """Take this process out of the store."""
         if self._me is not None and self._given is None:
             await self._tables.processes.leave(self._me.id)
-        if self._bell is not None:  # nobody may wait at a socket that is closed
+        if self._bell is not None:  # nobody may wait at a closed socket
             self._ears.cancel()
             with anyio.move_on_after(LEAVE_LIMIT):
                 await self._deaf.wait()
@@ -76,19 +76,19 @@ class Wakeups:
             self._deaf.set()
 
     async def _poll(self, address: str) -> None:
-        """A bell that was lost costs a second, never a letter."""
+        """Looks at the store, so that a lost bell costs a second, never a letter."""
         while True:
             with self._supervisor.trouble.kept("looking for what other processes have stored"):
                 await watch_changes(self._tables.database, partial(ring_bell, address))
             await anyio.sleep(EVERY)
 
     def heard(self) -> None:
-        """A bell rang: letters first, a look at what else is new after that."""
+        """A bell rang: ring the inboxes first, then look at what else is new."""
         self._ring_inboxes()
         self._looking.ring()
 
     async def look(self) -> None:
-        """Another process changed the store: see what is new for whom."""
+        """Another process changed the store: find out what is new for whom."""
         self._ring_inboxes()  # first: an agent that sees all others idle must not miss a letter
         await self._roster.refresh_all()
         await self._control.look()
@@ -97,10 +97,10 @@ class Wakeups:
         for agent in self._supervisor.agents:
             agent.inbox.ring()
 
-    # --- others
+    # --- other processes
 
     async def ring(self, member: Member) -> None:
-        """Its letter is stored. One that nobody runs is resumed by the process that leads its team."""
+        """Wake the reader of a stored letter. If nobody runs it, the process that leads its team resumes it."""
         if self._supervisor.agent(member.agent) is not None:
             self._supervisor.ring(member.agent)
             return
@@ -122,7 +122,7 @@ class Wakeups:
             ring_bell(process.bell)
 
     async def ring_all(self, team: str) -> None:
-        """Every process of the team, this one included: there may be something to claim."""
+        """Ring every process of the team, this one included: there may be something to claim."""
         me = await self.process()
         for process in await self._tables.processes.of_team(team):
             if process.id != me.id:
@@ -132,7 +132,7 @@ class Wakeups:
         self._roster.announce()
 
     async def ring_session(self, session: str) -> bool:
-        """Is a process of that session there to hear it?"""
+        """Ring a session. True if a process of it is there to hear it."""
         found = [p for p in await self._tables.processes.living() if p.session == session]
         for process in found:
             ring_bell(process.bell)

@@ -1,4 +1,4 @@
-"""Answers what workers ask, in the lead's process: by the rules, the hooks and the person of this session."""
+"""Answers workers' questions in the lead's process, by the rules, the hooks and the person of this session."""
 
 from collections.abc import Collection
 from functools import partial
@@ -31,7 +31,7 @@ _TASK_HOOKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 
 
 class CallAsked(Struct, frozen=True, kw_only=True):
-    """A call on a worker that is to be decided here. Paths are that machine's; `root` is the repository there."""
+    """A call on a worker that is decided here. Paths are that machine's; `root` is the repository there."""
 
     question: Question
     facts: dict[str, Any] | None
@@ -39,9 +39,9 @@ class CallAsked(Struct, frozen=True, kw_only=True):
     home: str
     roots: tuple[str, ...]
     worker: str
-    mode: Mode | None = None  # of the agent itself
+    mode: Mode | None = None  # the agent's own
     leaves: bool = False
-    hooked: bool = False  # a hook of ours must see it
+    hooked: bool = False  # a hook of this session must see it
 
     @classmethod
     def about(cls, question: Question, intent: Intent, desk: Desk, **rest: Any) -> "CallAsked":
@@ -54,7 +54,7 @@ class CallAsked(Struct, frozen=True, kw_only=True):
 
 
 class HookAsked(Struct, frozen=True):
-    """A hook of ours that is to be run for what an agent on a worker does."""
+    """A hook of this session to run for what an agent on a worker does."""
 
     event: str
     fields: dict[str, Any]
@@ -66,7 +66,7 @@ class Answering:
         self._asked: dict[str, anyio.CancelScope] = {}
 
     async def look(self, live: Collection[AgentId]) -> None:
-        """What the agents of this session ask, each question once."""
+        """Take up what the agents of this session ask, each question once."""
         if not live and not self._asked:
             return
         found = {consult.id: consult for consult in await self._table.questions(live)}
@@ -104,7 +104,7 @@ class Answering:
         return {"blocked": fired.blocked, "stop": fired.stop}
 
     async def _decide(self, agent: AgentId, asked: CallAsked) -> Decision:
-        """What a rule denies, no yes allows; hooks and the person are asked as for any call here."""
+        """Ask rules, hooks and the person as for any call here. No approval overrides a rule that denies."""
         question = asked.question
         said = await self._hooked(agent, asked) if asked.hooked else NOTHING
         standing = self._standing(agent, asked)
@@ -146,5 +146,6 @@ class Answering:
         return Standing(asked.question.agent_name, mode, self._rules(agent, asked), desk, asked.question.color)
 
     def _rules(self, agent: AgentId, asked: CallAsked) -> Rules:
-        """Those of now: a person may have added some. What is relative to the project is so on that machine, too."""
+        """The current rules: a person may have added some. What is relative to the project is so on that machine,
+        too."""
         return read_rules(write_rules(self._services.rules.of(agent), self._project), asked.root, asked.home)

@@ -1,4 +1,4 @@
-"""Asks the lead's process, from a worker, what only the lead can decide, and waits for the answer."""
+"""Asks the lead's process, from a worker, for decisions that only the lead can make."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ from teamwright.runtime.workers.answering import CallAsked, HookAsked
 from teamwright.store.tables.remotes import RemoteTable
 
 _END = 2.0  # seconds
-_LOOK = 1.0  # seconds; the log rings before that
+_LOOK = 1.0  # seconds between looks, if no change rings
 
 
 _ASKED: dict[HookEvent, HookName] = {
@@ -34,7 +34,7 @@ _ASKED: dict[HookEvent, HookName] = {
 
 
 class Place(Struct, frozen=True):
-    """Where the agent works, for whoever judges it from elsewhere."""
+    """Where the agent works, for a judge elsewhere."""
 
     root: str
     home: str
@@ -42,7 +42,7 @@ class Place(Struct, frozen=True):
 
 
 class Consulting:
-    """For one agent and those that it started."""
+    """Serves one agent and those that it started."""
 
     def __init__(
         self, services: Services, table: RemoteTable, charter: Charter, news: Callable[[], anyio.Event], place: Place
@@ -51,7 +51,7 @@ class Consulting:
         self._services, self._table, self._charter, self._news, self._place = services, table, charter, news, place
 
     async def put(self, question: Question) -> Decision:
-        """Nobody may be there: then it waits as long as the settings of the lead say, and is denied."""
+        """Ask the lead. If nobody answers, wait as long as the lead's settings say, then deny."""
         return await self._consult(question, hooked=False)
 
     async def _consult(self, question: Question, *, hooked: bool) -> Decision:
@@ -81,9 +81,10 @@ class Consulting:
     async def _answer(
         self, id: str, kind: str, body: dict[str, Any], keep: Callable[[], bool] = lambda: False
     ) -> dict[str, Any]:
-        """An answer that an earlier worker did not live to read is kept, and holds for the same question.
+        """Wait for the answer. One that an earlier worker did not live to read is kept, and holds for the same
+        question.
 
-        `keep`: whoever goes on elsewhere will ask it again.
+        `keep`: leave the question, because the agent goes on elsewhere and will ask it again.
         """
         await self._table.ask(id, self._charter.agent, kind, body)
         try:
@@ -105,15 +106,15 @@ class Consulting:
         try:
             await self._table.drop(id)
         except StoreError:
-            return  # the agent is another worker's by now, which asks under the same id
+            return  # another worker has the agent now, and asks under the same id
 
-    # --- hooks of the lead
+    # --- the lead's hooks
 
     def has(self, event: HookName) -> bool:
         return event in self._charter.hooks
 
     async def before(self, agent: AgentId, call: ToolCall) -> Fired:
-        """A call that a hook of the lead's matches is decided there as a whole."""
+        """The lead decides the whole call if one of its hooks matches it."""
         if not any(matches(matcher, call.name) for matcher in self._charter.hooks.get("PreToolUse", ())):
             return NOTHING
         living = self._services.supervisor.agent(agent)
@@ -138,7 +139,7 @@ class Consulting:
 
 
 class LeadPoints(HookPoints, eq=False, kw_only=True):
-    """Where hooks of the lead's speak about what an agent on a worker does. Others there are none."""
+    """Lets the lead's hooks speak about what an agent on a worker does. There are no others."""
 
     asks: Consulting
 
@@ -155,6 +156,6 @@ class LeadPoints(HookPoints, eq=False, kw_only=True):
 
 
 def _name(agent: AgentId, question: Question, *, hooked: bool) -> str:
-    """The same for the very same call, whoever makes it again."""
+    """The same id for exactly the same call, whoever repeats it."""
     about = msgspec.json.encode((question.agent, question.tool, question.args, hooked), order="sorted")
     return f"{agent}-{hashlib.sha256(about).hexdigest()[:24]}"

@@ -1,4 +1,4 @@
-"""Agent that a worker runs for a session of another machine, until it has ended, is lost, or is handed over."""
+"""Runs an agent on a worker for another machine's session, until it has ended, is lost, or is handed over."""
 
 import traceback
 from collections.abc import Awaitable, Callable
@@ -26,14 +26,14 @@ from teamwright.store.tables.remotes import Remote, RemoteTable
 
 Fate = Literal["ended", "left", "lost"]  # `left`: handed over on purpose
 CLOSE_LIMIT = 10.0  # seconds for its commands to end
-LEAVE_LIMIT = 2.0  # seconds for what else it has
+LEAVE_LIMIT = 2.0  # seconds for its servers
 _SHARE_SECONDS = 1.0  # between two looks at what the session has used
 _WORDS = {"completed": "has finished", "failed": "failed", "killed": "was stopped", "running": "is running"}
 _LOST = "Another worker goes on with this agent: nothing more is stored from here for it."
 
 
 class HostedParts(Struct, frozen=True, kw_only=True):
-    """What it is made of."""
+    """What a hosted agent is made of."""
 
     services: Services
     remote: Remote
@@ -42,12 +42,12 @@ class HostedParts(Struct, frozen=True, kw_only=True):
     table: RemoteTable
     room: Room
     make: Callable[[], Awaitable[Agent]]  # the agent of a job, new or from its transcript
-    moved: str  # what it is told if it goes on here
+    moved: str  # what it is told if it continues here
     progress: int  # lines of its transcript, without those of takeovers
-    limits: Limits  # of the tree that it belongs to
+    limits: Limits  # of the whole tree that it belongs to
     closed: Callable[[], Awaitable[None]]
-    share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
-    tell: Callable[[AgentId, bytes], Awaitable[None]]  # whoever watches, what it is saying
+    share_limits: Callable[[], Awaitable[None]]  # learns what the whole session has used
+    tell: Callable[[AgentId, bytes], Awaitable[None]]  # sends its words to watchers
     log: Callable[[str], None]
 
 
@@ -90,13 +90,13 @@ class Hosted:
         return self.fate
 
     async def _tell(self) -> None:
-        """Its words as they come. The rest is in its transcript, which others follow."""
+        """Pass on its words as they come. The rest is in its transcript, which others follow."""
         async for record in self._services.bus.watch(deltas=True):
             if isinstance(record.event, Streamed) and isinstance(record.event.delta, TextDelta):
                 await self._parts.tell(record.agent, msgspec.json.encode(record.event))
 
     async def _share_limits(self) -> None:
-        """All that count against one limit know what the others have used, a second later at most."""
+        """Tell all agents under one limit what the others have used, within about a second."""
         while True:
             news = self._news
             with self._supervisor.trouble.kept("adding up what the session has used"):
@@ -112,7 +112,7 @@ class Hosted:
         await self._services.extensions.leave(limit=LEAVE_LIMIT, ends=False)
 
     async def _fail(self, error: Exception) -> None:
-        """What the store refuses is another worker's by now, or the engine is away; all else is an end with words."""
+        """A StoreError: another worker has it by now, or the engine is away. Any other error ends it, with words."""
         self._parts.log(f"{self.name} ({self.id}): {''.join(traceback.format_exception(error))}")
         if isinstance(error, StoreError):
             self.fate, self.words = "lost", str(error)
@@ -142,7 +142,8 @@ class Hosted:
                     return
 
     async def _begin(self, agent: Agent) -> None:
-        """That it goes on here is in the engine before it does anything: whoever wrote meanwhile makes this fail."""
+        """Record in the engine that it goes on here, before it does anything. Fails if somebody else wrote
+        meanwhile."""
         await agent.sync()
         await self._table.started(agent.id, self._parts.progress)
         self.began = True
@@ -153,7 +154,7 @@ class Hosted:
             self._supervisor.group.start_soon(self._note_progress, agent, further)
 
     async def _note_progress(self, agent: Agent, further: anyio.Event) -> None:
-        """Once it has got any further here, earlier losses are no sign of anything: that is told before the next."""
+        """Once it has got further here, note that: earlier losses no longer count then."""
         await further.wait()
         await agent.sync()
         await self._table.started(agent.id, self._parts.progress + 1)
@@ -161,7 +162,7 @@ class Hosted:
     async def _work(self, agent: Agent) -> tuple[JobStatus, str]:
         life, history = OnceLife(agent, self._supervisor.wait_while_jobs_run), agent.history
         with self._scope:
-            if history.messages and history.ended is None:  # a turn that another worker began
+            if history.messages and history.ended is None:  # another worker began a turn
                 await life.turn(await agent.inbox.take(at_rest=history.over))
             elif history.ended is not None and history.ended.reason != "done" and not await agent.inbox.unread():
                 life.end = how_ended(history.ended)
@@ -171,7 +172,7 @@ class Hosted:
         return "killed", self._parts.remote.why
 
     async def _conclude(self, agent: Agent, status: JobStatus, error: str) -> bool:
-        """Its end and what it has made. False: there is something left to read."""
+        """Store its end and what it has made. False: something is left to read."""
         await self._supervisor.stop_all()
         said = agent.history.last_words
         agent.emit(AgentEnded(status, said, error))
@@ -202,7 +203,7 @@ class Hosted:
             await self._stay(self._teammate)
             if self.fate != "ended":
                 return
-            if self._teammate.state.parked:  # it broke, or the engine did not take what it did
+            if self._teammate.state.parked:  # it broke, or the engine refused what it did
                 raise self._teammate.agent.halted or StoreError("It came to an end that nobody asked for.")
         status: JobStatus = "killed" if self._stopping else "completed"
         self.words = "was stopped" if self._stopping else "has shut down"
@@ -220,10 +221,10 @@ class Hosted:
             with anyio.CancelScope(shield=True):
                 await teammate.stop(park=False)
 
-    # --- what others do to it
+    # --- called from outside
 
     def is_touched(self, touched: Touched) -> bool:
-        """Does a change concern it, its team, or somebody whom it started?"""
+        """Whether a change concerns it, its team, or an agent that it started."""
         known = self._supervisor.agent
         return (
             touched.anybody
@@ -233,12 +234,12 @@ class Hosted:
 
     @property
     def limited(self) -> bool:
-        """What others spend may end it."""
+        """Whether what others spend may end it."""
         limits = self._parts.limits
         return limits.usd is not None or limits.tokens is not None
 
     def heard(self) -> None:
-        """The store has changed, for it."""
+        """The store has changed for it."""
         self._news.set()
         self._news = anyio.Event()
         for agent in self._supervisor.agents:
@@ -247,13 +248,13 @@ class Hosted:
             teams.wakeups.heard()
 
     def stop(self) -> None:
-        """For good."""
+        """Stop it for good."""
         if not self._stopping and self.fate == "ended":
             self._stopping = True
             self._scope.cancel()
 
     def lose(self) -> None:
-        """Somebody else has it: nothing more is begun, nor written."""
+        """Somebody else has it: begin and write nothing more."""
         if self.fate != "lost" and not self._over:
             self.fate, self.words = "lost", _LOST
             for agent in self._supervisor.agents:
@@ -261,7 +262,7 @@ class Hosted:
             self._cancel()
 
     async def leave(self, limit: float) -> None:
-        """Hand it over: running calls may end, others are not begun."""
+        """Hand it over: running calls may end, no others begin."""
         if self.fate != "ended":
             return
         self.fate, self.words = "left", "is handed over"
@@ -273,7 +274,7 @@ class Hosted:
         await self._ended.wait()
 
     def park(self) -> None:
-        """Nothing is recorded of this end: whoever goes on finds what a kill would have left."""
+        """End without recording it: the next worker finds what a kill would have left."""
         if self.fate != "lost" and not self._over:
             self.fate, self.words = "left", "is handed over"
             for agent in self._supervisor.agents:

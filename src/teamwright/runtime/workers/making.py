@@ -23,7 +23,7 @@ MOVED = (
 
 class JobMaker:
     def __init__(self, charter: Charter, agents: AgentFactory, spawning: SpawnDeps, base: Base, told: str) -> None:
-        """`told`: what it is told of the place where it works."""
+        """`told`: what it is told about the place where it works."""
         self._charter, self._agents, self._spawning, self._base, self._told = charter, agents, spawning, base, told
 
     async def make(self) -> Agent:
@@ -45,7 +45,7 @@ class JobMaker:
         return self._agents.begin(spec, prompt, history=history, transcript=transcript)
 
     def _go_on(self, transcript: Transcript, history: History) -> Agent:
-        """With the prompt that it had: what its provider has cached stays good."""
+        """Keeps the prompt that it had, so that its provider's cache stays good."""
         rendered, spec = history.rendered, self._spec()
         assert rendered is not None
         tools = self._agents.stored_prompt(rendered.prompt).tools

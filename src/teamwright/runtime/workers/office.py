@@ -1,4 +1,4 @@
-"""Loop of a worker: starts the agents given to it, stops those that are to stop, lets go of those it has lost."""
+"""Loop of a worker: starts the agents given to it, stops those that are to stop, and lets go of those it has lost."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -16,9 +16,9 @@ from teamwright.store.db.database import Database
 from teamwright.store.engine.touched import NOBODY, Touched
 from teamwright.store.tables.remotes import OfferSlots, Remote, RemoteTable
 
-_LOOK = 1.0  # seconds between looks without any news
-_AGAIN = 2.0  # seconds before an agent that could not be gone on with is tried once more
-_SWEEP = 60.0  # seconds for which what ended agents left may wait until nobody works
+_LOOK = 1.0  # seconds between looks without news
+_AGAIN = 2.0  # seconds before an agent that could not go on is tried again
+_SWEEP = 60.0  # seconds that leftovers of ended agents may wait for a moment when nobody works
 
 
 class OfficeDeps(Struct, frozen=True, kw_only=True):
@@ -26,35 +26,35 @@ class OfficeDeps(Struct, frozen=True, kw_only=True):
     process: ProcessId
     offer: OfferSlots
     open: Callable[[Remote], Awaitable[Hosted]]
-    say: Callable[[str], None]  # one line for whoever looks at the worker
+    say: Callable[[str], None]  # one line for a person at the worker
     log: Callable[[str], None]
-    sweep: Callable[[], None]  # delete what ended agents left; in a thread
+    sweep: Callable[[], None]  # deletes what ended agents left; runs in a thread
     once: bool = False
 
 
 class Office:
     def __init__(self, deps: OfficeDeps) -> None:
         self._deps, self.table = deps, RemoteTable(deps.database)
-        self._hosted: dict[AgentId, Hosted | None] = {}  # None: it is being opened
+        self._hosted: dict[AgentId, Hosted | None] = {}  # None: being opened
         self._news, self._answers, self._group = anyio.Event(), anyio.Event(), anyio.create_task_group()
-        self._touched, self._due = NOBODY, True  # whom changes concern since the last look; whether one is due
+        self._touched, self._due = NOBODY, True  # whom changes since the last look concern; whether a look is due
         self._heard = self._summed = 0.0
-        self._spent = False  # somebody has used money or tokens since those with a limit last heard of it
+        self._spent = False  # somebody has spent since agents with a limit were last told
         self._leaving, self.done = False, anyio.Event()
-        self._litter = anyio.Event()  # somebody has left something
+        self._litter = anyio.Event()  # an agent has left something behind
         self.fault: StoreError | None = None  # why it cannot go on
 
     def news(self) -> anyio.Event:
-        """Set by the next answer of a lead."""
+        """Set by a lead's next answer."""
         return self._answers
 
     def heed(self, touched: Touched) -> None:
-        """The store has changed."""
+        """Note a change of the store."""
         self._touched |= touched
         self._announce()
 
     async def run(self) -> None:
-        """Until it is cancelled, its first agent is done where that is all it is to do, or the store has a fault."""
+        """Runs until it is cancelled, the store fails or, with `once`, its first agent is done."""
         async with self._group:
             self._group.start_soon(self._keep_tidy)
             try:
@@ -62,7 +62,7 @@ class Office:
             except StoreError as error:
                 self.fault = error
                 for hosted in self._opened():
-                    hosted.lose()  # whoever goes on must find what a kill would have left
+                    hosted.lose()  # the next worker must find what a kill would have left
             self._group.cancel_scope.cancel()
 
     async def _watch(self) -> None:
@@ -80,7 +80,7 @@ class Office:
         await anyio.to_thread.run_sync(self._deps.sweep)
 
     async def _keep_tidy(self) -> None:
-        """When nobody works, or after a while; what a killed worker left, at once."""
+        """Clean up when nobody works, or after a while; what a killed worker left, at once."""
         while True:
             await self.sweep()
             await self._litter.wait()
@@ -90,7 +90,7 @@ class Office:
             self._litter = anyio.Event()
 
     def _ring(self, touched: Touched) -> None:
-        """Only those whom it concerns: there may be hundreds here, and thousands of changes elsewhere."""
+        """Wake only those whom it concerns: there may be hundreds here, and thousands of changes elsewhere."""
         if touched.answers or touched.anybody:
             self._answers.set()
             self._answers = anyio.Event()
@@ -110,11 +110,11 @@ class Office:
         self._news = anyio.Event()
 
     async def offer(self) -> None:
-        """From now on it may be given agents."""
+        """From now on agents may be given to this worker."""
         await self.table.offer(self._deps.offer)
 
     async def _look(self) -> None:
-        await self._deps.database.data_version()  # rows can be read from a replica that has stopped: this raises then
+        await self._deps.database.data_version()  # raises if the replica has stopped: its rows can be read even then
         if not self._leaving and await self.table.is_passed_over(self._deps.process):
             self._deps.say("this worker was too slow to take its agents, which went to others; it is ready again")
             await self.offer()
@@ -129,7 +129,7 @@ class Office:
                 hosted.stop()
         if self._deps.once and not self._leaving and any(hosted.began for hosted in self._opened()):
             self._leaving = True
-            await self.table.drain()  # whatever else it was given goes to others
+            await self.table.drain()  # anything else that it was given goes to others
         for row in rows.values():
             full = self._leaving or (self._deps.once and self._hosted)
             if row.agent not in self._hosted and not full:
@@ -139,7 +139,7 @@ class Office:
     # --- one agent
 
     async def _host(self, row: Remote) -> None:
-        """The boundary of everything that concerns one agent."""
+        """The boundary for all that concerns one agent."""
         again, hosted = 0.0, None
         try:
             hosted = await self._open(row)
@@ -162,7 +162,7 @@ class Office:
             self.done.set()
 
     async def _open(self, row: Remote) -> Hosted | None:
-        """None if it is another worker's by now."""
+        """None if another worker has it by now."""
         if isinstance(await self.table.claim(row.agent), Refused):
             return None
         if row.state == "stopping":
@@ -172,7 +172,7 @@ class Office:
         return hosted
 
     async def _refuse(self, row: Remote, why: str) -> None:
-        """It cannot be run here, nor by others: no code, no model."""
+        """End an agent that no worker can run: there is no code, or no model."""
         self._deps.say(f"agent {row.agent} failed: {why}")
         try:
             await self.table.ended(row.agent, "failed", JobResult(error=why, summary=f"failed: {why}"))
@@ -182,7 +182,7 @@ class Office:
     # --- the end
 
     async def leave(self, limit: float) -> None:
-        """Take nothing new, let running calls end, hand everything over. Its leases end when the process leaves."""
+        """Take nothing new, let running calls end, hand everything over. Leases end when the process leaves."""
         self._leaving = True
         try:
             with anyio.move_on_after(limit):  # the engine may be away
@@ -196,6 +196,6 @@ class Office:
         self._announce()
 
     def leave_now(self) -> None:
-        """What runs is cut off: others find its outcome unknown."""
+        """Cut off what runs: others find its outcome unknown."""
         for hosted in self._opened():
             hosted.park()

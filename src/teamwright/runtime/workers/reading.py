@@ -1,4 +1,4 @@
-"""Shows what a job on a worker does, from its transcript as it grows here."""
+"""Shows what a job on a worker does, from its transcript as it arrives here."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from teamwright.store.tables.state import now_ms
 
 
 class JobReader:
-    """Shows the lines of a job as they come: in its output file, and to those who watch."""
+    """Shows new lines of a job in its output file, and to watchers."""
 
     def __init__(self, services: Services, job: Job, output: OutputFile, path: Path) -> None:
         self._services, self._job, self._output, self._path = services, job, output, path

@@ -40,9 +40,9 @@ from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
 if TYPE_CHECKING:
     from teamwright.store.acts.members import AddMember
 
-_LOOK = 1.0  # seconds between looks without any news
-_PAUSE = 0.02  # seconds in which many changes make one look, at least
-_REST = 4  # times as long as a look took: where there are many agents, looks are not what all time goes into
+_LOOK = 1.0  # seconds between looks without news
+_PAUSE = 0.02  # seconds between looks, at least: many changes make one look
+_REST = 4  # times as long as a look took, between looks: with many agents they must not take all the time
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -54,13 +54,13 @@ class Draft(Struct, frozen=True, kw_only=True):
     model: str
     parent: Agent
     effort: Any = None
-    mode: Mode | None = None  # of its own
+    mode: Mode | None = None  # its own
     description: str = ""
     call: CallId | None = None
 
 
 class Sent(Struct, frozen=True):
-    """What there is of it in the engine before it exists."""
+    """What the engine holds of an agent before it exists."""
 
     charter: str
     needs: Needs
@@ -71,21 +71,21 @@ class Code(Protocol):
     """How code travels from this repository and back."""
 
     async def depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
-        """Puts into the engine what it lacks of what is checked out, unless workers `fetch` that. Raises ToolError."""
+        """Put into the engine what it lacks of the checked-out code, unless workers `fetch` that. Raises ToolError."""
         ...
 
     async def land(self, name: str, agent: AgentId, back: BranchBack) -> Landed:
-        """A branch of this repository."""
+        """Make a branch of this repository."""
         ...
 
 
 class RemoteDeps(Struct, frozen=True, kw_only=True):
-    """What remote agents are told of the session, and where it is."""
+    """What remote agents need to know of the session."""
 
     session: SessionId
     database: Database
     charter: Callable[[Draft, Journey, Author], Charter]
-    put: Callable[[str, bytes], Awaitable[None]]  # an object into the engine
+    put: Callable[[str, bytes], Awaitable[None]]  # stores an object in the engine
     follow: Callable[[AgentId, SessionFiles, Callable[[], None]], Coroutine[Any, Any, None]]
     fetch: Callable[[AgentId, SessionFiles], Awaitable[None]]
     url: Callable[[AgentId], str]
@@ -93,7 +93,7 @@ class RemoteDeps(Struct, frozen=True, kw_only=True):
     provider: Callable[[str], str]  # of a model
     wait_seconds: float
     labels: Callable[[AgentDefinition], Mapping[str, str]]
-    share_limits: Callable[[], Awaitable[None]]  # learn what the whole session has used
+    share_limits: Callable[[], Awaitable[None]]  # learns what the whole session has used
 
 
 class RemoteAgents:
@@ -102,16 +102,16 @@ class RemoteAgents:
         self._supervisor, self._agents = services.supervisor, services.agents
         self.table = RemoteTable(deps.database)
         self._runs, self._news = False, anyio.Event()
-        self._ends: dict[AgentId, anyio.Event] = {}  # of those that are looked after, set once it has ended
-        self._workers: dict[AgentId, ProcessId] = {}  # which last ran it
-        self._landed: dict[AgentId, str] = {}  # what of its work has been fetched
+        self._ends: dict[AgentId, anyio.Event] = {}  # of agents that are looked after; set once one has ended
+        self._workers: dict[AgentId, ProcessId] = {}  # that last ran each
+        self._landed: dict[AgentId, str] = {}  # the branch that has been fetched from each
         self._landing = anyio.Lock()
         self._followed: set[AgentId] = set()
 
     # --- sending
 
     async def prepare(self, draft: Draft) -> Sent:
-        """Its code and its charter are in the engine before anything names them."""
+        """Put code and charter into the engine before anything names them."""
         if why := cannot_travel(draft.definition):
             raise ToolError(why)
         journey, author = await self._deps.code.depart(draft.parent.desk.cwd, draft.definition.remote.fetch)
@@ -125,7 +125,7 @@ class RemoteAgents:
         return Sent(name, needs, tuple(note for note in (journey.note, left_behind(draft.definition)) if note))
 
     async def launch(self, draft: Draft, prompt: str, ctx: ToolContext) -> tuple[Job, AgentRecord]:
-        """A job; it exists once this returns, whoever is killed then."""
+        """Start a job. It exists once this returns, even if this process is killed then."""
         sent, parent = await self.prepare(draft), draft.parent
         await parent.sync()  # the call is in the engine before what it makes
         job = self._job(draft.agent, parent.id, draft.description, ctx.call_id, 1)
@@ -141,11 +141,11 @@ class RemoteAgents:
         return job, AgentRecord(draft.agent, draft.name, kind, parent.id, depth, draft.description, 1)
 
     async def enlist(self, sent: Sent, member: "AddMember") -> Any:
-        """A teammate: as a member is added everywhere."""
+        """Add a teammate together with its remote agent."""
         return await self.table.begin(BeginRemote(member.draft.agent, sent.charter, sent.needs, member=member))
 
     async def resume_job(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
-        """Its letter is stored. One that is at work reads it there; one that has ended goes on, on some worker."""
+        """After a letter is stored: an agent at work reads it there; one that has ended goes on, on some worker."""
         found = await self.table.find(known.id)
         if found is None or found.state != "ended":
             return None
@@ -172,10 +172,10 @@ class RemoteAgents:
         job.run, job.url = run, self._deps.url(agent)
         return job
 
-    # --- what became of them
+    # --- what becomes of them
 
     async def resume(self, rows: Sequence[JobRow]) -> None:
-        """Those of an earlier process: the ones at work are looked after, and ends that nobody was told of are told."""
+        """Take up jobs of an earlier process: look after those at work, and tell ends that nobody was told of."""
         latest = {row.id: row for row in rows if row.kind == "remote"}
         for row in latest.values():
             job = self._job(AgentId(row.id), row.owner, row.description, row.call, row.run)
@@ -194,7 +194,7 @@ class RemoteAgents:
         self.open()
 
     def open(self) -> None:
-        """From now on it is looked at what workers do."""
+        """Watch what workers do from now on."""
         if not self._runs:
             self._runs = True
             self._supervisor.launch(self.run)
@@ -212,7 +212,7 @@ class RemoteAgents:
         await self._conclude(job)
 
     async def stop(self, agent: AgentId, why: str = "") -> bool:
-        """Its worker ends it; `False` if it had ended."""
+        """Have its worker end it; False if it had already ended."""
         done = await self.table.stop(agent, why)
         self.announce()
         return done
@@ -232,7 +232,7 @@ class RemoteAgents:
         await self._deps.follow(agent, files, reader.read)
 
     async def _conclude(self, job: Job) -> None:
-        """Its end is stored. What it has made is fetched before anybody is told."""
+        """The job's end is stored: fetch what it has made, then tell."""
         agent = AgentId(job.id)
         jobs, files = self._supervisor.jobs, self._agents.files_of(agent)
         self._ends.pop(agent, None)
@@ -244,7 +244,7 @@ class RemoteAgents:
         await jobs.notify(job, await self._fetch_work(agent))
 
     async def _fetch_work(self, agent: AgentId) -> str:
-        """The branch that its work has become, in words; empty if it has changed nothing."""
+        """Fetch its work as a branch. Returns words about it; empty if it has changed nothing."""
         found = await self.table.find(agent)
         if found is None or not found.branch:
             return ""
@@ -254,14 +254,14 @@ class RemoteAgents:
             return f"What it has made could not be fetched: {error}"
 
     async def _bring_in(self, row: Remote) -> None:
-        """The branch of a teammate is here after each turn that changed something."""
+        """Fetch the branch of a teammate after each turn that changed something."""
         if row.team and row.branch and self._landed.get(row.agent) != row.branch:
             async with self._landing:
                 if self._landed.get(row.agent) != row.branch:
                     await self._fetch_work(row.agent)
 
     async def bring_in_all(self) -> None:
-        """Before the program ends: also what a last turn made, of which this process may just have heard."""
+        """Before the program ends: also fetch what a last turn made, of which this process may have only just heard."""
         for row in await self._own():
             await self._bring_in(row)
 
@@ -283,7 +283,7 @@ class RemoteAgents:
         self._news = anyio.Event()
 
     async def run(self) -> None:
-        """Whenever others have written: the log is the bell."""
+        """Look whenever others have written: the log is the bell."""
         while True:
             pause, began = _LOOK, time.monotonic()
             with self._supervisor.trouble.kept("looking at what workers do"):
@@ -329,7 +329,7 @@ class RemoteAgents:
             await self._tell_moved(row)
 
     async def _tell_moved(self, row: Remote) -> None:
-        """The model is not told: it is the same agent."""
+        """Tell people. The model is not told: it is the same agent."""
         where = next((w.name for w in await self.table.workers() if w.process == row.worker), "another worker")
         teams = self._services.open_teams
         member = teams.roster.find(row.team, row.agent) if teams is not None and row.team else None
@@ -339,7 +339,7 @@ class RemoteAgents:
             self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
 
     async def left_at_work(self) -> str:
-        """Those that go on without this program, in one line; empty if there are none."""
+        """One line about agents that go on without this program; empty if there are none."""
         teams = self._services.open_teams
         mates = {m.agent: m for m in teams.mates()} if teams is not None else {}
         rows = [row for row in await self.table.all_open() if row.session == self._deps.session or row.agent in mates]
@@ -352,7 +352,7 @@ class RemoteAgents:
     # --- teammates
 
     def follow(self, agent: AgentId) -> None:
-        """What a teammate does is shown here, too."""
+        """Show here what a teammate does."""
         self.open()
         if agent not in self._followed:
             self._followed.add(agent)
@@ -364,7 +364,7 @@ class RemoteAgents:
             teams.wakeups.heard()
 
     async def _look_at_teammates(self, live: Mapping[AgentId, Remote]) -> None:
-        """One that was given up is shut down, so that nobody waits for it."""
+        """Shut down teammates that were given up, so that nobody waits for them."""
         teams = self._services.open_teams
         for team in teams.roster.led_here() if teams is not None else ():
             for member in teams.roster.mates(team) if teams is not None else ():

@@ -34,9 +34,9 @@ Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
 
 
 class SavingKeeper(Struct, frozen=True):
-    """Stores the tree before the result of a call counts: whoever goes on elsewhere finds what finished calls did.
+    """Saves the tree before the result of a call counts, so that the next worker finds what finished calls did.
 
-    `emit` is of the agent that was given to this worker: those that it starts work in the same tree.
+    `emit` belongs to the agent that was given to this worker: those that it starts work in the same tree.
     """
 
     room: Room
@@ -60,7 +60,7 @@ class SavingKeeper(Struct, frozen=True):
 
 
 class SharedRoom(Struct, frozen=True):
-    """The room of a teammate: its branch is up to date after each turn, and it sees those of the others."""
+    """A teammate's room: its branch is up to date after each turn, and it sees those of the others."""
 
     room: Room
     table: RemoteTable

@@ -1,5 +1,5 @@
-"""An act is one change of the store as data. It is applied inside a transaction, and its outcome depends on nothing but
-the rows, its own fields and the context."""
+"""Acts: changes of the store as data. An act is applied inside a transaction, and its outcome depends only on the rows,
+its own fields and the context."""
 
 import sqlite3
 from collections.abc import Callable
@@ -19,14 +19,15 @@ Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
 class Context(Struct, frozen=True):
-    """What an act may know besides the rows; the same for all that are committed together."""
+    """What an act may know besides the rows; the same for all acts that are committed together."""
 
     now: int  # milliseconds since 1970
     alive: Callable[[ProcessId], bool]
-    role: Role = "lead"  # whose rights the acts have
-    process: ProcessId | None = None  # which asks for them; a lead on one machine need not say
-    name: str = ""  # the identity under which that process is let in, on an engine
-    keeps_dead: bool = False  # what dead processes hold stays theirs until somebody takes it: they may come back
+    role: Role = "lead"  # rights of the acts
+    process: ProcessId | None = None  # that asks for them; a lead on one machine need not say
+    name: str = ""  # the identity under which an engine let that process in
+    # what dead processes hold stays theirs until somebody takes it, because they may come back
+    keeps_dead: bool = False
 
 
 class Act(Protocol[Outcome_co]):
@@ -35,13 +36,13 @@ class Act(Protocol[Outcome_co]):
 
 @runtime_checkable
 class Delegable(Protocol):
-    """An act that a worker may ask for, on behalf of agents that it runs. All others are a lead's."""
+    """An act that a worker may ask for, on behalf of agents that it runs. All other acts are a lead's."""
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None: ...
 
 
 def apply(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
-    """The outcome. What goes beyond the rights of whoever asks is not applied."""
+    """Apply an act and return its outcome. Raises NotAllowed for one beyond the rights of the process that asks."""
     if ctx.role != "lead":
         demand = cast("Delegable", act).demand(db, ctx) if _is_delegable(type(act)) else None
 
@@ -55,12 +56,12 @@ def apply(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> Any:
 
 @cache
 def _is_delegable(kind: type[Act[Any]]) -> bool:
-    """Asked of the kind and kept: of each act it would cost as much as what most of them do."""
+    """Cached by type: checking each act would cost as much as what most of them do."""
     return issubclass(kind, Delegable)
 
 
 def runs(db: sqlite3.Connection, agent: AgentId, process: ProcessId | None) -> bool:
-    """By a lease of its own, or within one that started it. Whoever has lost the lease has lost the right, too."""
+    """Whether a process runs an agent, by its lease or by that of an agent above it. A lost lease is a lost right."""
     at: AgentId | None = agent
     while at is not None and process is not None:
         if (lease := find_lease(db, at)) is not None:

@@ -9,7 +9,7 @@ from teamwright.store.acts.act import Context
 
 
 class AddBundle(Struct, frozen=True):
-    """The engine has this commit. Its object is there already; one of the same tip that is known stays as it is."""
+    """The engine has this commit, and already its object. A known one with the same tip stays as it is."""
 
     parcel: Parcel
 

@@ -1,6 +1,6 @@
-"""Acts on the processes that share a log: who is there, who was silent for too long, who comes back.
+"""Acts on the processes that share a log: who joins, who was silent for too long, who comes back.
 
-All times are those of the log's entries. A process that was silent for its lease is set down as gone: it keeps what it
+All times are those of the log's entries. A process that was silent for its lease is marked as gone: it keeps what it
 held until somebody else takes it, and may come back until then.
 """
 
@@ -13,12 +13,12 @@ from teamwright.core.policies.authority import Demand
 from teamwright.store.acts.act import Context
 from teamwright.store.tables.rows.remotes import forgive_worker, place_waiting, select_doubted, take_back
 
-DOUBT = 3  # leases of silence after which a worker is taken to have ended with what it ran
-KEPT = 24 * 60 * 60 * 1000  # milliseconds for which one that is gone is remembered
+DOUBT = 3  # leases of silence after which a worker is taken to have died with what it ran
+KEPT = 24 * 60 * 60 * 1000  # milliseconds for which a process that is gone is remembered
 
 
 class JoinHost(Struct, frozen=True):
-    """The first act of a process. Those that have been gone for a day are forgotten."""
+    """The first act of a process. Processes that have been gone for a day are forgotten."""
 
     host: str
     version: str
@@ -40,7 +40,7 @@ class JoinHost(Struct, frozen=True):
 
 
 class Beat(Struct, frozen=True):
-    """Nothing but a sign of life, with the digest of what its process has applied: the others compare."""
+    """A sign of life, with the digest of what the process has applied, for the others to compare."""
 
     seq: int
     digest: str
@@ -53,9 +53,9 @@ class Beat(Struct, frozen=True):
 
 
 class BuryHost(Struct, frozen=True):
-    """False if it was heard within its lease: then whoever asks is wrong, or late.
+    """Mark a process as gone. False if it was heard within its lease: then the process that asks is wrong, or late.
 
-    Said again of a worker that stays silent, it settles what is in doubt: an agent that has failed with it.
+    Repeated for a worker that stays silent, it fails the agents that were left in doubt.
     """
 
     process: ProcessId
@@ -81,7 +81,7 @@ class BuryHost(Struct, frozen=True):
 
 
 class LeaveHost(Struct, frozen=True):
-    """Itself; or, with a lead's rights, one of its own machine that the kernel knows to be dead."""
+    """A process leaves; or a lead removes one of its own machine that the kernel knows to be dead."""
 
     process: ProcessId
 
@@ -93,7 +93,8 @@ class LeaveHost(Struct, frozen=True):
 
 
 class ReturnHost(Struct, frozen=True):
-    """One that was taken for dead goes on as if nothing had been, if nobody has taken anything of its. Else False."""
+    """A process that was taken for dead goes on as if nothing had happened. False if somebody has taken anything of
+    its."""
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
         return Demand()
@@ -109,7 +110,7 @@ class ReturnHost(Struct, frozen=True):
 
 
 class SnapshotMade(Struct, frozen=True):
-    """All rows as they were after this entry are an object of the engine."""
+    """The engine has an object with all rows as they were after this entry."""
 
     seq: int
 
@@ -118,7 +119,7 @@ class SnapshotMade(Struct, frozen=True):
 
 
 def remove_host(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
-    """Whatever it held is free. The number of its last entry stays, so that no entry of its is ever applied again."""
+    """Free whatever it held. The number of its last entry stays, so that none of its entries is ever applied again."""
     db.execute("UPDATE workers SET draining = 1 WHERE process = ?", (process,))
     take_back(db, process, now, lost=False)
     db.execute("DELETE FROM workers WHERE process = ?", (process,))
@@ -129,7 +130,7 @@ def remove_host(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
 
 
 def _held(db: sqlite3.Connection, process: ProcessId) -> int:
-    """How many agents it runs and teams it leads."""
+    """How many agents a process runs and teams it leads."""
     sql = """
         SELECT (SELECT count(*) FROM leases WHERE process = processes.n)
             + (SELECT count(*) FROM teams WHERE process = processes.n) FROM processes WHERE id = ?

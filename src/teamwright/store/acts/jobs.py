@@ -1,4 +1,4 @@
-"""Acts on background jobs: their status, their result, and the word about their end."""
+"""Acts on background jobs: their status, their result, and the notice of their end."""
 
 import sqlite3
 
@@ -12,11 +12,11 @@ from teamwright.core.policies.authority import Demand
 from teamwright.store.acts.act import Context
 from teamwright.store.tables.rows.agents import NewAgent, agent_number, insert_agent, insert_letter, session_number
 
-NONE, OWED, POSTED, CLAIMED = range(4)  # what became of the word about its end
+NONE, OWED, POSTED, CLAIMED = range(4)  # states of the notice of its end
 
 
 class BeginJob(Struct, frozen=True):
-    """Its row, its agent's row and its first letter, all or nothing."""
+    """Store a job, its agent's row and its first letter, all or nothing."""
 
     id: JobId
     run: int
@@ -60,7 +60,7 @@ class MoveToBackground(Struct, frozen=True):
 
 
 class FinishJob(Struct, frozen=True):
-    """Final state and whether its owner is owed a notice. False: it was final already."""
+    """Store the final state, and whether the owner is owed a notice. False: it was already final."""
 
     id: JobId
     run: int
@@ -98,7 +98,7 @@ class PostNotice(Struct, frozen=True):
 
 
 class ClaimNotice(Struct, frozen=True):
-    """The owner has read the end by itself. False if it has been told by a letter already."""
+    """The owner has read the end by itself. False if a letter has already told it."""
 
     id: JobId
     run: int
@@ -121,7 +121,7 @@ class ClaimNotice(Struct, frozen=True):
 
 
 class OweAgain(Struct, frozen=True):
-    """A claim did not reach its reader's transcript."""
+    """Owe the notice again: a claim did not reach its reader's transcript."""
 
     id: JobId
     run: int

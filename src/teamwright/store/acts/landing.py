@@ -21,8 +21,11 @@ _OWNER = "agent = (SELECT n FROM agents WHERE id = ?) AND team = (SELECT n FROM 
 
 
 class QueueBranch(Struct, frozen=True):
-    """The branch waits, at this commit. One of the same branch that waits already gets the new commit and keeps its
-    place; one that is tried at this very commit is given as it is. The lead of a member's team hears of it."""
+    """Queue a branch at this commit, and tell the lead of a member's team.
+
+    A waiting entry of the same branch gets the new commit and keeps its place; one that is tried at this very commit is
+    returned as it is.
+    """
 
     draft: LandDraft
 
@@ -51,7 +54,7 @@ class QueueBranch(Struct, frozen=True):
 
 
 class ChangeLanding(Struct, frozen=True):
-    """From one state to another, or only its words; None if it is in another state by now."""
+    """Move an entry from one state to another, or change only its words; None if it is in another state by now."""
 
     id: LandId
     before: LandState
@@ -67,7 +70,7 @@ class ChangeLanding(Struct, frozen=True):
 
 
 class SentBack(Struct, frozen=True):
-    """`told` is who has the letter, if somebody could be told; `member` if that is one of a team."""
+    """`told` is who has the letter, if anybody could be told; `member` is set if that is a team's member."""
 
     entry: LandEntry
     told: AgentId | None = None
@@ -75,7 +78,7 @@ class SentBack(Struct, frozen=True):
 
 
 class SendBack(Struct, frozen=True):
-    """It did not land: its owner is told and its task is open again, all or nothing. None: it is not tried any more."""
+    """An entry did not land: tell its owner and open its task again, all or nothing. None: it is no longer tried."""
 
     id: LandId
     reason: str
@@ -115,7 +118,7 @@ def _main_agent(db: sqlite3.Connection, draft: LandDraft) -> AgentId | None:
 
 
 def _reopen(db: sqlite3.Connection, draft: LandDraft, now: int) -> bool:
-    """Its owner goes on with it; without one it is there for anybody. False: it was not completed, or is gone."""
+    """Reopen the task, for its owner or, without one, for anybody. False: it was not completed, or is gone."""
     found = find_task(db, draft.list, TaskId(draft.task)) if draft.task is not None else None
     if found is None or found[1].status != "completed":
         return False
@@ -130,7 +133,8 @@ def _hold(db: sqlite3.Connection, draft: LandDraft, task: Task) -> Hold:
 
 
 def _lives(db: sqlite3.Connection, team: str, agent: AgentId) -> bool:
-    """Not a member of a team: then it is the main agent, or one that it started, and the person may go on with it."""
+    """Whether an owner can go on. Outside of a team it is the main agent or one that it started: the person can
+    continue it."""
     if not team:
         return True
     row = db.execute(f"SELECT state FROM members {IN_TEAM}", (agent, team)).fetchone()  # noqa: S608

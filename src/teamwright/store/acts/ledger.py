@@ -1,4 +1,4 @@
-"""Acts on the ledger: calls of models, opened before they leave and settled once."""
+"""Acts on the ledger: calls of models, recorded before they leave and settled once."""
 
 import sqlite3
 
@@ -11,11 +11,11 @@ from teamwright.store.acts.act import Context
 from teamwright.store.tables.rows.agents import agent_number, session_number
 
 LOST, OK, FAILED = 0, 1, 2  # how a call ended
-_LARGEST = 2**40  # no provider counts so far; a false one must not overflow the sums
+_LARGEST = 2**40  # more than any provider counts; a false figure must not overflow the sums
 
 
 class BeginCall(Struct, frozen=True):
-    """A row for a call that is about to leave: its number."""
+    """Add a row for a call that is about to leave; returns its number."""
 
     session: SessionId
     agent: AgentId
@@ -38,7 +38,7 @@ class BeginCall(Struct, frozen=True):
 
 
 class SettleCall(Struct, frozen=True):
-    """A row is settled once; what comes later is ignored."""
+    """Settle a row, once; what comes later is ignored."""
 
     row: int
     usage: Usage

@@ -12,11 +12,11 @@ from teamwright.store.tables.mail_insert import ASIDE, LIMITS, MailLimits, Store
 from teamwright.store.tables.rounds import note_progress, tell_of_rounds
 from teamwright.store.tables.rows.agents import readers_of
 
-ATTEMPTS = 3  # then a message that cannot be handled is a dead letter
+ATTEMPTS = 3  # after these a message that cannot be handled is a dead letter
 
 
 class PostMail(Struct, frozen=True):
-    """Each is stored or refused by itself. The same id again: nothing is stored, and the answer is the first one's."""
+    """Each is stored or refused by itself. For a known id nothing is stored, and the first answer is given again."""
 
     mails: tuple[Mail, ...]
     limits: MailLimits = LIMITS
@@ -29,7 +29,7 @@ class PostMail(Struct, frozen=True):
 
 
 class FailMail(Struct, frozen=True):
-    """An attempt to handle these has failed. Those that are dead letters now, set aside after the third."""
+    """An attempt to handle these has failed. Returns the dead letters among them, set aside after the third attempt."""
 
     letters: tuple[LetterId, ...]
     why: str
@@ -49,7 +49,8 @@ class FailMail(Struct, frozen=True):
 
 
 class DropLetters(Struct, frozen=True):
-    """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
+    """Set aside letters that are no mail and cannot be handled. They are kept, but handed to nobody. Returns those that
+    waited."""
 
     letters: tuple[LetterId, ...]
 
@@ -62,7 +63,7 @@ class DropLetters(Struct, frozen=True):
 
 
 class MarkTold(Struct, frozen=True):
-    """Lead and sender know that these failed."""
+    """Lead and sender have been told that these failed."""
 
     letters: tuple[LetterId, ...]
 
@@ -71,7 +72,7 @@ class MarkTold(Struct, frozen=True):
 
 
 class NoteWork(Struct, frozen=True):
-    """The agent has used a tool other than for talking."""
+    """The agent has used a tool for more than talking."""
 
     agent: AgentId
 
@@ -96,7 +97,7 @@ class NoteProgress(Struct, frozen=True):
 
 
 class TellOfRounds(Struct, frozen=True):
-    """How many rounds there were if that is all there may be, the first time since something was done; else 0."""
+    """The number of rounds, if there may be no more, the first time since something was done; else 0."""
 
     team: str
     each: int

@@ -33,15 +33,15 @@ _encoder = msgspec.json.Encoder()
 
 
 class AddMember(Struct, frozen=True):
-    """A member with a name and a colour of its own, its agent's row and its first mail: all or nothing.
+    """Add a member with a name and a color of its own, its agent's row and its first mail: all or nothing.
 
-    A name that a living member has gets `-2`; that of one that has shut down is given again. The same key again: the
+    A name that a living member has gets `-2`; the name of one that has shut down is free again. A known key returns the
     member that it made.
     """
 
     draft: Member
     agent: NewAgent | None = None
-    first: Mail | None = None  # to the name of the draft; it is sent to the name that the member gets
+    first: Mail | None = None  # to the draft's name; it is sent to the name that the member gets
     key: str | None = None
     limits: MailLimits = LIMITS
 
@@ -64,10 +64,10 @@ class AddMember(Struct, frozen=True):
 
 
 class SetState(Struct, frozen=True):
-    """Along the diagram only, and with `epoch` only for the process that still runs the agent.
+    """Change a member's state, along the diagram and, with `epoch`, only for the process that still runs the agent.
 
-    What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever reads
-    it finds the new state.
+    What a member has not read when it shuts down becomes undeliverable. `mail` tells of the change: its reader finds
+    the new state.
     """
 
     team: str
@@ -99,13 +99,13 @@ class SetState(Struct, frozen=True):
             post(db, self.mail, self.limits, ctx.now)
         if new == "shutdown":
             abandon(db, agent_number(db, agent), team_number(db, team), self.why)
-        if ctx.keeps_dead and new != "running":  # on a worker another one may work in its place
+        if ctx.keeps_dead and new != "running":  # on its worker another one may work now
             place_waiting(db, ctx.now)
         return Moved(before, new)
 
 
 class PlaceMember(Struct, frozen=True):
-    """Where a member runs."""
+    """Set where a member runs."""
 
     team: str
     agent: AgentId
@@ -122,7 +122,7 @@ class PlaceMember(Struct, frozen=True):
 
 
 def _made_distinct(db: sqlite3.Connection, draft: Member, at: int) -> Member:
-    """A new member with a name that no living one has, and a colour that they use least."""
+    """A new member with a name that no living one has, and the color that they use least."""
     living = [m for m in roster(db, draft.team) if m.state != "shutdown"]
     name = safe_name(draft.name, [m.name for m in living])
     color = draft.color or next_color(m.color for m in living)

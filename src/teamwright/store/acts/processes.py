@@ -1,4 +1,4 @@
-"""Acts on processes, and on who runs an agent."""
+"""Acts on processes, and on which of them runs an agent."""
 
 import sqlite3
 
@@ -13,7 +13,8 @@ from teamwright.store.tables.rows.processes import Lease, Process, find_lease, p
 
 
 class RegisterProcess(Struct, frozen=True):
-    """The rows of dead ones are swept away: which. Again for one that is known: its bell may have changed."""
+    """Register a process, or update a known one: its bell may have changed. Deletes the rows of dead ones and returns
+    their ids."""
 
     process: Process
 
@@ -34,7 +35,7 @@ class RegisterProcess(Struct, frozen=True):
 
 
 class LeaveProcess(Struct, frozen=True):
-    """Whatever it held is free."""
+    """A process leaves; whatever it held is free."""
 
     id: ProcessId
 
@@ -46,13 +47,13 @@ class LeaveProcess(Struct, frozen=True):
 
 
 class ClaimAgent(Struct, frozen=True):
-    """The right to run an agent and to write its transcript; refused while another living process has it."""
+    """Take the right to run an agent and to write its transcript; refused while another living process has it."""
 
     agent: AgentId
     process: ProcessId
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
-        """A worker has the lease of what it was given; nobody else's agent is its to claim."""
+        """A worker has the lease of what it was given, and may claim no other agent."""
         lease = find_lease(db, self.agent)
         mine = lease is not None and lease.process == ctx.process == self.process
         return Demand((self.agent,)) if mine else None
@@ -72,7 +73,7 @@ class ClaimAgent(Struct, frozen=True):
 
 
 class ReleaseAgent(Struct, frozen=True):
-    """False if it was not this process's."""
+    """Release an agent. False if it was not this process's."""
 
     agent: AgentId
     process: ProcessId

@@ -1,4 +1,4 @@
-"""Every act under the name that it has when it is written down, and acts as JSON."""
+"""Every act under the name with which it is written down, and acts as JSON."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -114,7 +114,7 @@ def encode_acts(acts: Sequence[Act[Any]]) -> bytes:
 
 
 def decode_acts(data: bytes) -> list[Act[Any]]:
-    """The acts as they were written. One of a name that is not known here, or with other fields, is an error."""
+    """Read acts that were written down. An unknown name, or other fields, is an error."""
     try:
         return [_decoder(name).decode(fields) for name, fields in _pairs.decode(data)]
     except msgspec.MsgspecError as error:

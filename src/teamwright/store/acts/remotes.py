@@ -1,5 +1,5 @@
-"""Acts on workers and on the agents that they run for others. Which worker gets an agent is decided when they are
-applied: from the rows alone, and so on every machine alike."""
+"""Acts on workers and on the agents that they run for others. Which worker gets an agent is decided when an act is
+applied, from the rows alone, so that every machine decides alike."""
 
 import sqlite3
 from typing import Any, Literal
@@ -30,12 +30,12 @@ from teamwright.store.tables.rows.remotes import (
     wait_words,
 )
 
-PASSED_OVER = 2  # in place of `draining`: it takes nothing, and may come back
+PASSED_OVER = 2  # a value of `draining`: the worker takes nothing, and may come back
 _encoder = msgspec.json.Encoder()
 
 
 class OfferSlots(Struct, frozen=True):
-    """A worker may be given agents from now on."""
+    """From now on a worker may be given agents."""
 
     name: str
     slots: int
@@ -57,7 +57,7 @@ class OfferSlots(Struct, frozen=True):
 
 
 class DrainWorker(Struct, frozen=True):
-    """It takes nothing new; what it was given and has not begun goes to others."""
+    """A worker takes nothing new; what it was given and has not begun goes to others."""
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
         return Demand()
@@ -70,8 +70,8 @@ class DrainWorker(Struct, frozen=True):
 
 
 class PassOver(Struct, frozen=True):
-    """A worker that lives and does not claim what it was given within its lease: others get that, and it gets nothing
-    more until it offers its slots again. False if it has claimed all."""
+    """A living worker has not claimed within its lease what it was given: others get that, and it gets nothing more
+    until it offers its slots again. False if it has claimed all."""
 
     worker: ProcessId
 
@@ -91,7 +91,7 @@ class PassOver(Struct, frozen=True):
 
 
 class BeginRemote(Struct, frozen=True):
-    """A job or a member of a team, with its agent and its first letter, for a worker: all or nothing.
+    """Give a job or a member of a team to a worker, with its agent and its first letter: all or nothing.
 
     Without an agent of its own, the job is another run of one that has ended.
     """
@@ -109,7 +109,7 @@ class BeginRemote(Struct, frozen=True):
             session = self.job.session
         elif self.member is not None:
             made, session = self.member.apply(db, ctx), self.member.draft.session
-            if isinstance(made, Refused) or made.agent != self.agent:  # made before, by the same call
+            if isinstance(made, Refused) or made.agent != self.agent:  # already made by the same call
                 return made
         else:
             raise StoreError("Nothing was stored: a remote agent is a job or a member of a team.")
@@ -123,7 +123,7 @@ class BeginRemote(Struct, frozen=True):
 
 
 class ClaimRemote(Struct, frozen=True):
-    """The right to run an agent that was given to this worker. Any earlier holder has lost it."""
+    """Take the right to run an agent that was given to this worker. Any earlier holder has lost it."""
 
     agent: AgentId
 
@@ -143,7 +143,7 @@ class ClaimRemote(Struct, frozen=True):
 
 
 class StartRemote(Struct, frozen=True):
-    """It works. `progress` counts the lines of its transcript: while they grow, a loss is no sign of anything."""
+    """An agent works. `progress` counts the lines of its transcript: while they grow, earlier losses do not count."""
 
     agent: AgentId
     progress: int
@@ -160,7 +160,7 @@ class StartRemote(Struct, frozen=True):
 
 
 class SaveRemote(Struct, frozen=True):
-    """What it has made so far is in the engine under this name."""
+    """What an agent has made so far is in the engine under this name."""
 
     agent: AgentId
     branch: str
@@ -173,7 +173,7 @@ class SaveRemote(Struct, frozen=True):
 
 
 class EndRemote(Struct, frozen=True):
-    """It has ended. False if it had before, or if a letter came meanwhile that it has not read: then it goes on."""
+    """An agent has ended. False if it had already, or if an unread letter came meanwhile: then it goes on."""
 
     agent: AgentId
     status: JobStatus
@@ -195,7 +195,7 @@ class EndRemote(Struct, frozen=True):
 
 
 class StopRemote(Struct, frozen=True):
-    """Its worker ends it; without one it ends now. False if it had ended."""
+    """Have its worker end it; without a worker it ends now. False if it had already ended."""
 
     agent: AgentId
     why: str = ""
@@ -213,7 +213,8 @@ class StopRemote(Struct, frozen=True):
 
 
 class ExpireRemote(Struct, frozen=True):
-    """One that no worker could be found for within this time has failed. False if it was, or waits not so long."""
+    """Fail an agent that no worker could be found for in this time. False if one was, or if it has not waited so
+    long."""
 
     agent: AgentId
     seconds: float
@@ -230,10 +231,10 @@ class ExpireRemote(Struct, frozen=True):
 
 
 class AskLead(Struct, frozen=True):
-    """A question of a worker to the process that leads: about a call, or for its hooks. The same id again: nothing."""
+    """A worker's question to the process that leads: about a call, or for its hooks. A known id changes nothing."""
 
     id: str
-    agent: AgentId  # which was given to the worker
+    agent: AgentId  # that was given to the worker
     kind: Literal["call", "hook"]
     body: dict[str, Any]
 
@@ -243,11 +244,11 @@ class AskLead(Struct, frozen=True):
     def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
         sql = "INSERT INTO consults (id, agent, kind, body, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
         db.execute(sql, (self.id, self.agent, self.kind, _encoder.encode(self.body), ctx.now))
-        place_waiting(db, ctx.now)  # while it waits, another one may work
+        place_waiting(db, ctx.now)  # while it waits, another agent may work
 
 
 class AnswerWorker(Struct, frozen=True):
-    """The first answer counts. False if there was one, or if nobody asks any more."""
+    """Answer a question; the first answer counts. False if there was one, or if nobody asks any more."""
 
     id: str
     answer: dict[str, Any]
@@ -258,7 +259,7 @@ class AnswerWorker(Struct, frozen=True):
 
 
 class DropQuestion(Struct, frozen=True):
-    """It was read, or is not needed any more."""
+    """Delete a question that was read, or is not needed any more."""
 
     id: str
 

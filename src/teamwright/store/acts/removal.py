@@ -16,7 +16,8 @@ _encoder = msgspec.json.Encoder()
 
 
 class RemoveSession(Struct, frozen=True):
-    """All its rows; what is left to be purged is set down. False if there is none. Refused while any of it runs."""
+    """Delete all rows of a session, and note what is left to purge. False if there is none. Refused while any of it
+    runs."""
 
     id: SessionId
 
@@ -51,7 +52,7 @@ class RemoveSession(Struct, frozen=True):
 
 
 class SessionPurged(Struct, frozen=True):
-    """Nothing is left of it but its name."""
+    """Everything of a session but its name has been purged."""
 
     id: SessionId
 
@@ -60,7 +61,7 @@ class SessionPurged(Struct, frozen=True):
 
 
 class Removed(Struct, frozen=True):
-    """A session that is gone, and what was still to be purged of it."""
+    """A removed session, and what is still to be purged of it."""
 
     session: SessionId
     agents: tuple[AgentId, ...] = ()

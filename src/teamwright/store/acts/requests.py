@@ -20,7 +20,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class PostRequest(Struct, frozen=True):
-    """Stored together with the letter that shows it. The same key again: the request that it made."""
+    """Store a request along with the letter that shows it. A known key returns the request that it made."""
 
     request: TeamRequest
     mail: Mail | None = None
@@ -50,7 +50,8 @@ class PostRequest(Struct, frozen=True):
 
 
 class AnswerRequest(Struct, frozen=True):
-    """The first answer counts. One that comes after the time limit is refused, but kept with the request."""
+    """Answer a request; the first answer counts. One that comes after the time limit is refused, but kept with the
+    request."""
 
     id: RequestId
     by: AgentId
@@ -78,7 +79,7 @@ class AnswerRequest(Struct, frozen=True):
         crashpoint("request.answer")
         if late:
             return Refused("expired", f"Request {id} had expired before this answer came; it is only kept.")
-        if self.mail is not None:  # an asker that has gone meanwhile does not undo it
+        if self.mail is not None:  # an asker that has gone meanwhile does not undo the answer
             post(db, self.mail, self.limits, ctx.now)
         return replace(found, state="answered", answer=self.answer, answered_at=ctx.now)
 
@@ -98,12 +99,12 @@ class ExpireRequest(Struct, frozen=True):
 
 
 class HandleAnswer(Struct, frozen=True):
-    """The asker has acted on the answer, be it a late one. False the second time."""
+    """The asker has acted on the answer, even a late one. False the second time."""
 
     id: RequestId
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand:
-        """Who agreed to shut down has acted on it once it is gone."""
+        """A shutdown is handled by the agent that agreed to it, once it is gone."""
         found = find_request(db, "requests.id = ?", self.id)
         if found is None:
             return Demand()

@@ -13,7 +13,7 @@ from teamwright.store.tables.rows.schedules import letter_id, schedule_by_key
 
 
 class AddSchedule(Struct, frozen=True):
-    """None if the session has `most` already. The same key again: the first one is given."""
+    """Add a schedule; None if the session already has `most`. A known key returns the first one."""
 
     session: SessionId
     schedule: Schedule
@@ -35,7 +35,7 @@ class AddSchedule(Struct, frozen=True):
 
 
 class RemoveSchedule(Struct, frozen=True):
-    """False if the session has none of that id."""
+    """Remove a schedule. False if the session has none of that id."""
 
     session: SessionId
     id: ScheduleId
@@ -46,7 +46,7 @@ class RemoveSchedule(Struct, frozen=True):
 
 
 class MoveSchedule(Struct, frozen=True):
-    """It is due at another time than was thought. False if it is not as it was any more."""
+    """Change when a schedule is due. False if it has changed meanwhile."""
 
     id: ScheduleId
     before: int
@@ -58,9 +58,9 @@ class MoveSchedule(Struct, frozen=True):
 
 
 class FireSchedule(Struct, frozen=True):
-    """The letter is posted, and the schedule is due at `after` next, or gone; all or nothing.
+    """Post the letter, and make the schedule due at `after` or delete it; all or nothing.
 
-    False if it was not due any more, or if its last letter has not been read yet: they do not pile up.
+    False if it was no longer due, or if its last letter has not been read yet: they do not pile up.
     """
 
     schedule: Schedule

@@ -23,7 +23,7 @@ _FORGET = """
 
 
 class RegisterSession(Struct, frozen=True):
-    """Again for one that is known: nothing changes."""
+    """Register a session. A known one does not change."""
 
     id: SessionId
     cwd: str
@@ -35,7 +35,8 @@ class RegisterSession(Struct, frozen=True):
 
 
 class DeleteSession(Struct, frozen=True):
-    """With `unused` only one that has nothing but its main agent. False: it has more, or is not there."""
+    """Delete a session; with `unused` only one that has nothing but its main agent. False: it has more, or is not
+    there."""
 
     id: SessionId
     unused: bool = False
@@ -46,7 +47,7 @@ class DeleteSession(Struct, frozen=True):
 
 
 class RegisterAgent(Struct, frozen=True):
-    """Again for one that is known: nothing changes."""
+    """Register an agent. A known one does not change."""
 
     id: AgentId
     session: SessionId
@@ -75,7 +76,7 @@ class PostLetter(Struct, frozen=True):
 
 
 class WithdrawLetter(Struct, frozen=True):
-    """Its sender takes it back. False if it is not there, or was delivered."""
+    """Its sender takes a letter back. False if it is not there, or was delivered."""
 
     id: LetterId
 
@@ -87,7 +88,7 @@ class WithdrawLetter(Struct, frozen=True):
 
 
 class MarkDelivered(Struct, frozen=True):
-    """They are in their reader's transcript. The first time counts."""
+    """The letters are in their reader's transcript. The first time counts."""
 
     letters: tuple[LetterId, ...]
 
@@ -100,7 +101,7 @@ class MarkDelivered(Struct, frozen=True):
 
 
 class SetLetterAside(Struct, frozen=True):
-    """One that cannot be read is kept, but handed to nobody; mail that it was becomes a dead letter."""
+    """Set aside a letter that cannot be read: it is kept, but handed to nobody. Its mail becomes a dead letter."""
 
     id: LetterId
     why: str

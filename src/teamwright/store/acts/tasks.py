@@ -52,7 +52,7 @@ _GONE = "{} has shut down"
 
 
 class ReserveTask(Struct, frozen=True):
-    """A number for a task that may be made."""
+    """Reserve a number for a task that may be made."""
 
     list: str
 
@@ -64,7 +64,8 @@ class ReserveTask(Struct, frozen=True):
 
 
 class CreateTask(Struct, frozen=True):
-    """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it."""
+    """Create a task; `id` was reserved before. The same call again returns the same task. With an owner nobody else can
+    claim it."""
 
     list: str
     draft: Draft
@@ -72,7 +73,7 @@ class CreateTask(Struct, frozen=True):
     call: CallId | None = None
     id: TaskId | None = None
     owner: Owner | None = None
-    each: int = LIMITS.answers  # rounds for every member, before nobody is woken any more
+    each: int = LIMITS.answers  # rounds for every member, after which nobody is woken
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
         return demand_actor(self.by)
@@ -108,14 +109,14 @@ class CreateTask(Struct, frozen=True):
 
 
 class UpdateTask(Struct, frozen=True):
-    """All of the change or nothing. The same call again changes nothing more."""
+    """Change a task, all or nothing. The same call again changes nothing more."""
 
     list: str
     id: TaskId
     ask: Change
     by: Actor
     call: CallId | None = None
-    held: int | None = None  # the epoch under which the caller knows itself to be the owner
+    held: int | None = None  # the epoch under which the caller takes itself for the owner
     each: int = LIMITS.answers
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
@@ -150,10 +151,11 @@ class UpdateTask(Struct, frozen=True):
 
 
 class ClaimFirst(Struct, frozen=True):
-    """The first task that is pending, kept for it or nobody's, and waits for nothing; None if there is none.
+    """Claim the first task that is pending, kept for this agent or nobody's, and waits for nothing; None if there is
+    none.
 
-    One that it gave back is none; with `kept` neither is one that is nobody's. A member of the team hears of it by a
-    letter.
+    Tasks that the agent gave back are left out; with `kept`, so are those that are nobody's. A letter tells a member of
+    the team.
     """
 
     list: str
@@ -178,10 +180,10 @@ class ClaimFirst(Struct, frozen=True):
 
 
 class ReleaseTasks(Struct, frozen=True):
-    """Everything open that this incarnation owns goes back to pending.
+    """Set everything open that this incarnation owns back to pending.
 
-    The word about a claim that it has not read yet is taken back. `why` is for the lead, who hears of the tasks; with
-    `always` also where there were none.
+    The letter about a claim that it has not read yet is taken back. `why` is for the lead, who hears of the tasks; with
+    `always` even if there were none.
     """
 
     list: str
@@ -200,7 +202,7 @@ class ReleaseTasks(Struct, frozen=True):
         freed = [change_task(db, n, task, Hold("pending"), ctx.now) for task in owned if n is not None]
         unread = "DELETE FROM letters WHERE id = ? AND delivered_at IS NULL"
         db.executemany(unread, [(claim_id(self.list, task),) for task in owned])
-        # It becomes a word of the program to the lead: whatever a worker says, it is that its agent has shut down.
+        # The program tells the lead in its own name, so a worker's words are replaced: its agent has shut down.
         why = (
             self.why
             if ctx.role == "lead" or not self.why
@@ -213,7 +215,7 @@ class ReleaseTasks(Struct, frozen=True):
 
 
 class BeginList(Struct, frozen=True):
-    """An empty list; one that there is stays as it is."""
+    """Begin an empty list. An existing one stays as it is."""
 
     list: str
     origin: str
@@ -223,7 +225,7 @@ class BeginList(Struct, frozen=True):
 
 
 class AdoptList(Struct, frozen=True):
-    """A team takes over the list of its session, numbers and all. False: the team has tasks of its own already."""
+    """Give a team the list of its session, numbers and all. False: the team already has tasks of its own."""
 
     source: str
     into: str
@@ -238,14 +240,14 @@ class AdoptList(Struct, frozen=True):
             return True
         db.execute("DELETE FROM task_lists WHERE name = ?", (self.into,))
         db.execute("UPDATE task_lists SET name = ?, session = NULL WHERE n = ?", (self.into, old[0]))
-        # The session's own list keeps counting: a number never means two tasks.
+        # The session's own list keeps counting, so that a number never means two tasks.
         sql = "INSERT INTO task_lists (name, session, origin, next) VALUES (?, ?, ?, ?)"
         db.execute(sql, (self.source, old[2], self.source, old[1]))
         return True
 
 
 class DropList(Struct, frozen=True):
-    """The list with all its tasks. False if there was none."""
+    """Delete a list with all its tasks. False if there was none."""
 
     list: str
 

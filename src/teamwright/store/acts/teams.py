@@ -23,13 +23,14 @@ from teamwright.store.tables.rows.teams import (
 
 
 class Deleted(Struct, frozen=True):
-    """A team that is gone. `idle` are its members that had not shut down: the processes that run them end them."""
+    """A deleted team. `idle` are its members that had not shut down: the processes that run them end them."""
 
     idle: tuple[Member, ...]
 
 
 class CreateTeam(Struct, frozen=True):
-    """`lead` is its first member and `process` has its lease. The same key again: the team that it made."""
+    """Make a team: `lead` is its first member and `process` has its lease. A known key returns the team that it
+    made."""
 
     name: str
     description: str
@@ -54,7 +55,7 @@ class CreateTeam(Struct, frozen=True):
 
 
 class DeleteTeam(Struct, frozen=True):
-    """Refused while members work. Its mail and requests go with it; letters stay with their readers."""
+    """Delete a team; refused while members work. Its mail and requests go too; letters stay with their readers."""
 
     name: str
     epoch: int | None = None
@@ -79,9 +80,9 @@ class DeleteTeam(Struct, frozen=True):
 
 
 class DeleteLeftTeam(Struct, frozen=True):
-    """A team that nobody leads, in whatever state its members were left, with its tasks.
+    """Delete a team that nobody leads, with its tasks, in whatever state its members were left.
 
-    Never one whose lead or member runs.
+    Refused while its lead or a member runs.
     """
 
     name: str
@@ -112,7 +113,7 @@ class ClearTeam(Struct, frozen=True):
 
 
 class TakeOverTeam(Struct, frozen=True):
-    """Lead a team whose lead's process is gone. `current`: it becomes the current team of the agent."""
+    """Lead a team whose lead's process is gone. `current`: make it the agent's current team."""
 
     name: str
     lead: Member
@@ -144,7 +145,7 @@ def _no_team(name: str) -> Refused:
 
 
 def _delete(db: sqlite3.Connection, team: Team, ctx: Context) -> None:
-    if ctx.keeps_dead:  # members on workers, which end them
+    if ctx.keeps_dead:  # workers end their members themselves
         db.execute("UPDATE remotes SET state = 'ended' WHERE team = ? AND worker IS NULL", (team.name,))
         db.execute("UPDATE remotes SET state = 'stopping' WHERE team = ? AND state <> 'ended'", (team.name,))
     db.execute("DELETE FROM teams WHERE name = ?", (team.name,))

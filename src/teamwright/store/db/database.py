@@ -1,6 +1,6 @@
 """The one SQLite connection of a process: opened with care, written in groups.
 
-The first caller runs everything that waits, one at a time, with one commit for all.
+The first caller runs everything that waits, one job at a time, with one commit for all.
 """
 
 import os
@@ -35,13 +35,13 @@ _SETTINGS = (
     "synchronous = FULL",
     "foreign_keys = ON",
     "secure_delete = ON",
-    # The log is short and stays: to write over its pages takes half as long as to lengthen the file.
+    # The log stays short and is reused: overwriting its pages takes half as long as extending the file.
     "wal_autocheckpoint = 500",
     f"journal_size_limit = {4 * 2**20}",
 )
 _FEW = 32  # jobs that may run without a thread
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_PASSING = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL})  # perhaps: they are tried once more
+_PASSING = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL})  # perhaps temporary: tried once more
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeError)  # the last two: a value that no column can hold
 
@@ -55,8 +55,8 @@ class _Job(Struct, eq=False):
     begun: bool = False
     value: Any = None
     error: StoreError | None = None
-    again: bool = False  # it was not its own fault: it may be tried once more
-    busy: bool = False  # so another process had the lock
+    again: bool = False  # not its own fault: it may be tried once more
+    busy: bool = False  # another process had the lock
 
 
 class Database(Struct, eq=False):
@@ -71,17 +71,17 @@ class Database(Struct, eq=False):
     _queue: list[_Job] = []
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
     _pace: Pace = field(default_factory=Pace)
-    _joined: bool = False  # the replica of an engine, as it was last applied: rows tell who lives
+    _joined: bool = False  # a replica of an engine, as it was last applied: rows tell who lives
 
     async def write(self, act: Act[Value]) -> Value:
-        """Apply it in the next group; durable on return. If it raises, it alone is undone."""
+        """Apply an act in the next group; durable on return. If it raises, only this act is undone."""
         return cast("Value", await self._run(_Job(act)))
 
     async def read(self, look: Callable[[sqlite3.Connection], Value]) -> Value:
         job = _Job(look=look)
         if self._queue or self._turn.locked() or self._pace.last > QUICK:
             return cast("Value", await self._run(job))
-        await checkpoint_if_cancelled()  # nobody is before it
+        await checkpoint_if_cancelled()  # nobody is ahead of it
         db = self._check()
         self._pace.run_here(lambda: self._attempt(db, job, None))
         if job.again:
@@ -91,12 +91,12 @@ class Database(Struct, eq=False):
         return cast("Value", job.value)
 
     def write_soon(self, act: Act[Any]) -> None:
-        """Queue it for the next group: the next read or write, `flush` or `close`."""
+        """Queue an act for the next group: that of the next read or write, `flush` or `close`."""
         self._check()
         self._queue.append(_Job(act, soon=True))
 
     async def flush(self) -> None:
-        """Write what is queued; raises if it cannot be written now. It stays queued then."""
+        """Write what is queued. Raises if it cannot be written now; then it stays queued."""
         if self._queue:
             await self.read(lambda _: None)
             if failed := [job.error for job in self._queue if job.error is not None]:
@@ -108,12 +108,12 @@ class Database(Struct, eq=False):
         return is_alive(self.path.parent / "run", process)
 
     async def note_deaths(self) -> None:
-        """Whoever has died is known to be dead from here on: the kernel is asked each time."""
+        """Nothing to do here: the kernel is asked each time whether a process lives."""
 
     def own_process(self) -> tuple[ProcessId, Lock | None]:
-        """An id for this process, and the lock by which others see that it lives."""
+        """An id for this process, and the lock that shows others that it lives."""
         id = ProcessId("p" + os.urandom(8).hex())
-        # Nobody else makes or looks for a file of this name before the row is there, so the lock is free.
+        # Nobody else knows a file of this name before the row is there, so the lock is free.
         return id, hold(lock_path(self.path.parent / "run", id))
 
     async def data_version(self) -> int:
@@ -121,7 +121,7 @@ class Database(Struct, eq=False):
         return await self.read(lambda db: db.execute("PRAGMA data_version").fetchone()[0])
 
     async def pause(self, most: float) -> None:
-        """Before the next look for changes of others."""
+        """Wait before the next look for changes of others."""
         await anyio.sleep(most)
 
     async def close(self) -> None:
@@ -163,13 +163,13 @@ class Database(Struct, eq=False):
                 jobs = [job for job in jobs if job.again]
             if jobs:
                 await self._pace.run_there(lambda: self._run_patiently(db, jobs))
-        except BaseException as bug:  # in one of them: the others, which wait, must not take it for their success
+        except BaseException as bug:  # a bug in one of them: the others, which wait, must not take it for their success
             _undo(jobs, StoreError(f"{self.path}: nothing was stored, because of {bug!r}."))
             raise
-        self._queue[:0] = [job for job in jobs if job.again and job.soon]  # nobody waits for them: kept for later
+        self._queue[:0] = [job for job in jobs if job.again and job.soon]  # nobody waits for these: kept for later
 
     def _run_patiently(self, db: sqlite3.Connection, jobs: list[_Job]) -> None:
-        """In a thread there is time to wait for other processes."""
+        """Run jobs in a thread, where there is time to wait for other processes."""
         db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
         self._run_group(db, jobs, patient=True)
         if again := [job for job in jobs if job.again and not job.busy]:
@@ -181,7 +181,7 @@ class Database(Struct, eq=False):
         if writes := [job for job in jobs if job.act is not None]:
             self._commit(db, writes)
             if not patient and any(job.again for job in writes):
-                for job in reads:  # they see what was written before them, so they wait with it
+                for job in reads:  # they must see the writes before them, so they wait with those
                     job.again = True
                 return
         for job in reads:
@@ -194,7 +194,7 @@ class Database(Struct, eq=False):
             for job in jobs:
                 db.execute("SAVEPOINT job")
                 if not self._attempt(db, job, ctx):
-                    if not db.in_transaction:  # a fault so grave (a full disk) that SQLite undid them all
+                    if not db.in_transaction:  # a fault so grave (a full disk) that SQLite undid all of them
                         return _undo(jobs, job.error)
                     db.execute("ROLLBACK TO job")
                 db.execute("RELEASE job")
@@ -224,13 +224,13 @@ class Database(Struct, eq=False):
 
 
 def _undo(jobs: list[_Job], error: StoreError | None, *, busy: bool = False) -> None:
-    """None of them is stored, and each of them hears of it."""
+    """None of the jobs is stored, and each gets the error."""
     for job in jobs:
         job.error, job.again, job.busy = type(error or StoreError())(str(error)), True, busy
 
 
 def _roll_back(db: sqlite3.Connection) -> None:
-    """A rollback that fails leaves the transaction open: then no later one begins, and nothing is taken as stored."""
+    """A rollback that fails leaves the transaction open: then no later one begins, and nothing counts as stored."""
     with suppress(sqlite3.Error):
         if db.in_transaction:
             db.execute("ROLLBACK")
@@ -243,7 +243,7 @@ async def open_database(path: Path, steps: Sequence[Step] = STEPS, now: Callable
 
 
 def _open(path: Path, steps: Sequence[Step]) -> tuple[sqlite3.Connection, list[str]]:
-    """One process opens at a time: making, upgrading and setting aside then need no further care."""
+    """Only one process opens at a time, so that making, upgrading and setting aside need no further care."""
     lock = hold(path.parent / "run" / "state.lock", wait=_BUSY_SECONDS)
     if lock is None:
         raise StoreError(f"{path} is being opened by another process for more than {_BUSY_SECONDS:g} s. Try again.")
@@ -284,10 +284,10 @@ def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
             db.execute(f"PRAGMA {setting}")
         if version < len(steps):
             _upgrade(db, path, version, steps)
-        # A file that was cut short or overwritten is found, at the price of one page for each table.
+        # Reading one page of each table finds a file that was cut short or overwritten.
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             db.execute(f'SELECT 1 FROM "{name}" NOT INDEXED LIMIT 1').fetchone()  # noqa: S608
-        db.execute("PRAGMA busy_timeout = 0")  # from here on only threads wait
+        db.execute("PRAGMA busy_timeout = 0")  # from here on only threads wait for a lock
     except (sqlite3.Error, StoreError):
         db.close()
         raise
@@ -295,7 +295,7 @@ def _connect(path: Path, steps: Sequence[Step]) -> sqlite3.Connection:
 
 
 def _upgrade(db: sqlite3.Connection, path: Path, version: int, steps: Sequence[Step]) -> None:
-    """All steps or none; the file as it was stays beside it."""
+    """Run all steps or none; a copy of the file as it was stays beside it."""
     if version:
         _copy(db, path.with_name(f"{path.name}.before-v{len(steps)}"))
     db.execute("BEGIN EXCLUSIVE")
@@ -333,16 +333,16 @@ def _set_aside(path: Path) -> Path:
 
 
 def _code(error: Exception) -> int:
-    """SQLite's result code without its extension; 0 for an error of another kind."""
+    """SQLite's result code without its extension; 0 for other errors."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def explain(path: Path, error: Exception) -> StoreError:
-    """The sentence for a person: what happened, to what, what to do now."""
+    """The sentence for a person: what happened, to what, and what to do now."""
     code = _code(error)
     if code == sqlite3.SQLITE_FULL:
         return DiskError(f"The disk is full: cannot write to {path}. Free some space and resume.")
-    if code == sqlite3.SQLITE_IOERR:  # a quota and a limit on the size of files look like a failing disk
+    if code == sqlite3.SQLITE_IOERR:  # a quota or a limit on the size of files looks like a failing disk
         return DiskError(
             f"The disk is full or failing: cannot use {path} ({error}). Free some space, or check the disk, and resume."
         )

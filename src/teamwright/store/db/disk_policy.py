@@ -16,14 +16,14 @@ from msgspec import Struct, field
 
 Value = TypeVar("Value")
 
-QUICK = 0.002  # seconds for which the loop may stand still
+QUICK = 0.002  # seconds for which the event loop may stand still
 
 
 class Pace(Struct, eq=False):
-    """The last time tells where the next run goes: one slow sync is felt, the second is not."""
+    """The last duration decides where the next run goes: one slow sync is felt, the second is not."""
 
-    last: float = inf  # seconds
-    # Of its own: other blocking work must not delay a sync.
+    last: float = inf  # seconds that the last run took
+    # A limiter of its own: other blocking work must not delay a sync.
     threads: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, 1))
 
     async def run(self, work: Callable[[], Value]) -> Value:
@@ -38,7 +38,7 @@ class Pace(Struct, eq=False):
             self.last = time.perf_counter() - began
 
     async def run_there(self, work: Callable[[], Value]) -> Value:
-        """Shielded: on its way to the thread a cancelled caller would drop the work, which may be that of others."""
+        """Shielded: a caller cancelled on its way to the thread would drop the work, which may be that of others."""
         with anyio.CancelScope(shield=True):
             return await anyio.to_thread.run_sync(self.run_here, work, limiter=self.threads)
         raise AssertionError("a shield lets nothing through")

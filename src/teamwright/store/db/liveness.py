@@ -1,4 +1,4 @@
-"""Tells whether a process lives by its lock in `run/`, which the kernel frees when it ends."""
+"""Tells whether a process lives, by its lock in `run/`, which the kernel frees when the process ends."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ def lock_path(run: Path, process: ProcessId) -> Path:
 
 
 def is_alive(run: Path, process: ProcessId) -> bool:
-    """Asks the kernel. Once gone is gone for ever: a process's id is never given again."""
+    """Ask the kernel. A process that is gone stays gone: its id is never given again."""
     path = lock_path(run, process)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -23,7 +23,7 @@ def is_alive(run: Path, process: ProcessId) -> bool:
     except OSError as error:
         raise fault("open", path, error) from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask do not take each other for the holder
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that ask do not take each other for the holder
     except BlockingIOError:
         return True
     except OSError as error:
@@ -34,5 +34,5 @@ def is_alive(run: Path, process: ProcessId) -> bool:
 
 
 def is_joined(db: sqlite3.Connection, process: ProcessId) -> bool:
-    """On an engine the rows tell: a process lives until it leaves, or is set down as gone."""
+    """In an engine the rows tell: a process lives until it leaves, or is marked as gone."""
     return db.execute("SELECT 1 FROM hosts WHERE process = ? AND gone = 0", (process,)).fetchone() is not None

@@ -8,7 +8,7 @@ EVERY = 1.0  # seconds
 
 
 async def watch_changes(database: Database, changed: Callable[[], object], every: float = EVERY) -> None:
-    """Calls `changed` after commits of other processes, until it is cancelled. A look reads one number."""
+    """Call `changed` after commits of other processes, until it is cancelled. A look reads one number."""
     seen = await database.data_version()
     while True:
         await database.pause(every)

@@ -1,7 +1,7 @@
 """Tables of `state.db`, as a list of steps from one version to the next. A released step never changes.
 
 Names that repeat (agents, sessions, models) are numbers in the rows that refer to them, so that a row stays small.
-Tables of later steps (rosters, tasks, claims, requests, leases) hang on `agents` and `sessions` in the same way.
+Tables of later steps (rosters, tasks, claims, requests, leases) refer to `agents` and `sessions` in the same way.
 """
 
 from teamwright.store.db.schema_later import AUTHORS, LANDING, ROUNDS, SCHEDULES, VOLLEYS
@@ -17,7 +17,7 @@ _FIRST = (
         created INTEGER NOT NULL
     )
     """,
-    # AUTOINCREMENT: the number of an agent that is gone is never given to another one.
+    # AUTOINCREMENT: the number of a deleted agent is never given to another one.
     """
     CREATE TABLE agents (
         n INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -30,7 +30,7 @@ _FIRST = (
     )
     """,
     "CREATE INDEX agents_by_session ON agents (session)",
-    # `n` is the order of arrival. A letter stays after its delivery: it is the audit log.
+    # `n` is the order of arrival. A delivered letter stays: this is the audit log.
     """
     CREATE TABLE letters (
         n INTEGER PRIMARY KEY,
@@ -43,9 +43,9 @@ _FIRST = (
     """,
     "CREATE INDEX letters_by_agent ON letters (agent, delivered_at)",
     "CREATE TABLE models (n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    # One row for each call of a model. `outcome` is null while it is under way, then 0 lost (settled at its
-    # estimate), 1 ok, 2 failed. `usd` is null where the price is unknown. `agent` is not declared as a reference,
-    # because that would need a second index; the rows go with their session.
+    # One row for each call of a model. `outcome` is null while it is under way, then 0 lost (settled at its estimate),
+    # 1 ok, 2 failed. `usd` is null if the price is unknown. `agent` is not declared as a reference, because that would
+    # need a second index; the rows go with their session.
     """
     CREATE TABLE ledger (
         n INTEGER PRIMARY KEY,
@@ -67,9 +67,9 @@ _FIRST = (
 )
 
 _SECOND = (
-    # One row for each run of a job; an agent that is woken again has another run. `notice` is what became of the word
-    # about its end: 0 none is due, 1 owed, 2 posted, 3 claimed by the call `claim` of its owner. `call` is the tool
-    # call that started it: after a crash the outcome of that call is looked up here. `data` is JSON.
+    # One row for each run of a job; an agent that is woken again has another run. `notice` is the state of the notice
+    # of its end: 0 none is due, 1 owed, 2 posted, 3 claimed by the call `claim` of its owner. `call` is the tool call
+    # that started it: after a crash the outcome of that call is looked up here. `data` is JSON.
     """
     CREATE TABLE jobs (
         n INTEGER PRIMARY KEY,

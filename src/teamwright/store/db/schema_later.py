@@ -1,8 +1,8 @@
-"""The later steps, in the order in which they were released."""
+"""The later steps of the schema, in the order in which they were released."""
 
 # Table of scheduled prompts.
 SCHEDULES = (
-    # `cron` is empty for one that has a time instead. `next` and `last` are due times in milliseconds since 1970.
+    # `cron` is empty for a schedule with a fixed time. `next` and `last` are due times in milliseconds since 1970.
     # `key` is the agent and the tool call that made it: after a crash the outcome is looked up here.
     """
     CREATE TABLE schedules (
@@ -32,13 +32,13 @@ AUTHORS = (
 
 # Columns that keep teams from going in circles: tasks that were given back, and wake-ups without any effect.
 ROUNDS = (
-    # JSON: agents to whom the task is not handed by itself. `assigner` is a name, empty after a claim. `credited`: its
+    # JSON: agents that do not get the task automatically. `assigner` is a name, empty after a claim. `credited`: its
     # completion has counted as progress, which it does once.
     "ALTER TABLE tasks ADD COLUMN given_back TEXT NOT NULL DEFAULT '[]'",
     "ALTER TABLE tasks ADD COLUMN assigner TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE tasks ADD COLUMN credited INTEGER NOT NULL DEFAULT 0",
     "UPDATE tasks SET credited = 1 WHERE status = 'completed'",
-    # What is kept for a name is nobody else's to claim; each of both is found in order, however long the list is.
+    # Only its owner may claim what is kept for a name. Both kinds are found in order, however long the list is.
     "DROP INDEX tasks_free",
     """
     CREATE INDEX tasks_free ON tasks (list, id)
@@ -48,10 +48,10 @@ ROUNDS = (
     CREATE INDEX tasks_kept ON tasks (list, owner COLLATE NOCASE, id)
         WHERE status = 'pending' AND agent IS NULL AND owner IS NOT NULL AND waits = 0
     """,
-    # How often members were woken and spoke since the team last did something, and whether that was told.
+    # How often members were woken and spoke since the team last did something, and whether that was reported.
     "ALTER TABLE teams ADD COLUMN rounds INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE teams ADD COLUMN rounds_told INTEGER NOT NULL DEFAULT 0",
-    # Read something since it spoke last.
+    # Whether the member has read something since it last spoke.
     "ALTER TABLE members ADD COLUMN heard INTEGER NOT NULL DEFAULT 0",
     """
     CREATE TRIGGER member_heard AFTER UPDATE OF delivered_at ON letters WHEN NEW.delivered_at > 0
@@ -63,8 +63,8 @@ ROUNDS = (
 
 # Table of the landing queue.
 LANDING = (
-    # One row for each branch that was said to be ready. `record` is the draft as JSON; the columns beside it are what
-    # is looked for. `tip` is the commit that lands. Rows outlive sessions and teams: they say what became of the work.
+    # One row for each branch that was said to be ready. `record` is the draft as JSON; the other columns are for
+    # lookups. `tip` is the commit that lands. Rows outlive sessions and teams: they say what became of the work.
     """
     CREATE TABLE landing (
         n INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -84,7 +84,7 @@ LANDING = (
     "CREATE INDEX landing_by_branch ON landing (repo, target, branch)",
 )
 
-# Columns for answers between two members: what each of them has read of the other, because letters may cross.
+# Columns for answers between two members: what each has read of the other, because letters may cross.
 VOLLEYS = (
     # The lower number first. `heard_a`: `a` has read something of `b` and not answered it yet; `heard_b` likewise.
     "DROP TRIGGER mail_delivered",

@@ -42,7 +42,7 @@ TASKS = (
     CREATE INDEX tasks_free ON tasks (list, id) WHERE status = 'pending' AND agent IS NULL AND waits = 0
     """,
     "CREATE INDEX tasks_by_owner ON tasks (agent) WHERE agent IS NOT NULL",
-    # An edge stays while both tasks are there: one that is set back from completed blocks again.
+    # An edge stays while both tasks are there: a completed task that is set back blocks again.
     """
     CREATE TABLE task_edges (
         list INTEGER NOT NULL REFERENCES task_lists ON DELETE CASCADE,
@@ -52,7 +52,7 @@ TASKS = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX task_edges_back ON task_edges (list, blocked)",
-    # The calls that were applied: after a crash the outcome of one that was in flight is looked up here.
+    # The calls that were applied: after a crash the outcome of a call that was in flight is looked up here.
     """
     CREATE TABLE task_calls (
         agent TEXT NOT NULL,

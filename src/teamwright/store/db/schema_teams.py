@@ -1,8 +1,8 @@
 """Tables of teams: processes and their leases, rosters, mail and requests."""
 
 TEAMS = (
-    # Whether one lives is told by its lock in `run/`, never by this row. `started` tells a process from a later one
-    # with the same pid.
+    # Its lock in `run/` tells whether a process lives, never this row. `started` tells a process from a later one with
+    # the same pid.
     """
     CREATE TABLE processes (
         n INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -14,7 +14,7 @@ TEAMS = (
         at INTEGER NOT NULL
     )
     """,
-    # Who runs an agent. The row stays when its process goes: the epoch only ever grows.
+    # Which process runs an agent. The row stays when that process goes: the epoch only ever grows.
     """
     CREATE TABLE leases (
         agent INTEGER PRIMARY KEY REFERENCES agents ON DELETE CASCADE,
@@ -38,10 +38,10 @@ TEAMS = (
     """,
     "CREATE INDEX teams_by_lead ON teams (lead)",
     "CREATE INDEX teams_by_process ON teams (process)",
-    # Their mirrors are removed after the commit; a crash between the two leaves the name here.
+    # Deleted teams whose mirrors may still be there: they are removed after the commit, and a crash may come between.
     "CREATE TABLE removed_teams (name TEXT PRIMARY KEY) WITHOUT ROWID",
     # One row for each incarnation. `turn` orders the teams of an agent: the highest is its current one. `record` is
-    # JSON; state and since have columns because they change often and are asked for.
+    # JSON; state and since have columns because they change often and are queried.
     """
     CREATE TABLE members (
         n INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,7 +88,7 @@ TEAMS = (
     "CREATE INDEX mail_by_sender ON mail (sender, sent_at)",
     "CREATE INDEX mail_by_reader ON mail (reader, state, delivered_at)",
     "CREATE INDEX mail_untold ON mail (team) WHERE told = 0 AND state IN ('undeliverable', 'dead')",
-    # Whoever marks a letter as delivered, its mail follows.
+    # Mail follows its letter, in whatever way that is marked as delivered.
     """
     CREATE TRIGGER mail_delivered AFTER UPDATE OF delivered_at ON letters WHEN NEW.delivered_at > 0
     BEGIN
@@ -98,7 +98,7 @@ TEAMS = (
         WHERE mail.letter = NEW.n AND a = min(mail.sender, mail.reader) AND b = max(mail.sender, mail.reader);
     END
     """,
-    # Answers in a row between two agents (the lower number first) without any work of either in between. `heard`: who
+    # Answers in a row between two agents (the lower number first) without any work of either in between. `heard`: which
     # of the two was read last and is not answered yet, or 0.
     """
     CREATE TABLE volleys (

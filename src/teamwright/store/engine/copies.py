@@ -10,7 +10,7 @@ from teamwright.store.files.paths import Home, SessionFiles, find_transcript, re
 
 
 async def remove_copies(space: Space) -> None:
-    """Nobody can resume them any more."""
+    """Delete the files of removed sessions, which nobody can resume any more."""
     for removed in await space.replica.look(select_removed):
         await anyio.to_thread.run_sync(_remove, space.home, removed.session)
 

@@ -1,6 +1,7 @@
-"""Applies entries of a log to a replica: all acts of each, or none of them a second time.
+"""Applies entries of a log to a replica: all acts of each, and none of them a second time.
 
-An entry is `{"p": PROCESS, "k": 17, "v": FORMAT, "acts": [["mail.post", {...}], ...]}`. `k` counts up for each process.
+An entry is `{"p": PROCESS, "k": 17, "v": FORMAT, "acts": [["mail.post", {...}], ...]}`. `k` counts the entries of each
+process.
 """
 
 import hashlib
@@ -24,11 +25,12 @@ from teamwright.store.engine.tables import DIGESTS, Cursor, read_cursor
 from teamwright.store.engine.touched import NOBODY, Touched, take_touched
 from teamwright.store.tables.rows.remotes import select_doubted
 
-FORMAT = 2  # 2: letters that cross are counted, see `schema_volleys`
-MOST_PLAIN = 8 * 2**20  # bytes of an entry
-_LONG = 64 * 2**10  # bytes from which on an entry is compressed
+FORMAT = 2  # 2: letters that cross are counted, see `VOLLEYS` in `schema_later`
+MOST_PLAIN = 8 * 2**20  # bytes of an entry, unpacked
+_LONG = 64 * 2**10  # bytes; longer entries are compressed
 _COMPRESSED = b"\xfd7zXZ\x00"
-_FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)  # of values: the same everywhere
+# caused by values: the same everywhere
+_FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)
 _SILENT = "This process was not heard for longer than its lease: nothing was stored, and others may go on in its place."
 _encoder = msgspec.json.Encoder()
 
@@ -44,13 +46,13 @@ _bodies = msgspec.json.Decoder(Body)
 
 
 def encode_entry(process: ProcessId, k: int, acts: list[Act[Any]]) -> bytes:
-    """JSON; a long one is compressed, since a message stands in it twice, as a letter and for people."""
+    """JSON; a long entry is compressed, since a message is in it twice, as a letter and for people."""
     data = _encoder.encode(Body(process, k, FORMAT, msgspec.Raw(encode_acts(acts))))
     return data if len(data) <= _LONG else lzma.compress(data, preset=1)
 
 
 def _plain(data: bytes) -> bytes:
-    """Bounded: whoever may write to the log must not fill the memory of all others."""
+    """Unpack with a limit: no writer of the log may fill the memory of all others."""
     if not data.startswith(_COMPRESSED):
         return data
     unpacker = lzma.LZMADecompressor(memlimit=64 * 2**20)
@@ -61,26 +63,26 @@ def _plain(data: bytes) -> bytes:
 
 
 class Applied(Struct, frozen=True):
-    """What came of the acts of one entry."""
+    """The outcomes of one entry's acts."""
 
     process: ProcessId
     k: int
     outcomes: list[Any]
     encoded: bytes
-    quiet: bool  # a sign of life, or nothing has changed by it
+    quiet: bool  # a sign of life, or something that has changed nothing
 
 
 class Batch(Struct, frozen=True):
     """What came of several entries."""
 
     cursor: Cursor  # where the replica is now: further than the last of them, or before the first, if others moved it
-    applied: list[Applied]  # empty where others had been quicker
+    applied: list[Applied]  # empty if others were quicker
     differs: int | None = None  # an entry at which another process has another digest than this replica
-    touched: Touched = NOBODY  # by those that were applied here
+    touched: Touched = NOBODY  # by the entries that were applied here
 
 
 class ApplyEntries(Struct, frozen=True):
-    """In one transaction. Those that were applied before are passed over; after a gap nothing is done."""
+    """Apply entries in one transaction. Those that were applied before are skipped; at a gap it stops."""
 
     entries: list[Entry]
 
@@ -94,7 +96,7 @@ class ApplyEntries(Struct, frozen=True):
             body = _body(entry)
             acts = decode_acts(bytes(body.acts))
             differs = differs or _compare(db, acts)
-            now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node leads it
+            now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node takes the lead
             done = _apply_entry(db, entry, body, acts, Stamp(now, cursor.at))
             if done is not None:
                 applied.append(done)
@@ -125,7 +127,7 @@ def _body(entry: Entry) -> Body:
 def _apply_entry(
     db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], stamp: Stamp
 ) -> Applied | None:
-    """None if it was published a second time."""
+    """None if the entry was published a second time."""
     before = db.execute("SELECT k FROM writers WHERE process = ?", (body.p,)).fetchone()
     if before is not None and body.k <= before[0]:
         return None
@@ -149,7 +151,7 @@ def _apply_entry(
 
 
 def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]]) -> bool:
-    """A process joins first, under the identity that it keeps. One that was taken for dead comes back first."""
+    """A process must join first, under an identity that it keeps. One that was taken for dead must first come back."""
     first = acts[0] if acts else None
     known = db.execute("SELECT role, name, gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
     if known is None:
@@ -161,7 +163,7 @@ def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[An
 
 
 def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
-    """The engine's own absence is nobody's silence: after one all leases are fresh."""
+    """The engine's own outage is nobody's silence: after one all leases are fresh."""
     (shortest,) = db.execute("SELECT min(lease) FROM hosts WHERE gone = 0").fetchone()
     if shortest is not None and (stamp.now - stamp.before) * 3 > shortest * 2:
         db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (stamp.now,))
@@ -178,7 +180,7 @@ def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, out
 
 
 def _compare(db: sqlite3.Connection, acts: list[Act[Any]]) -> int | None:
-    """The first entry at which whoever wrote this has another digest than this replica."""
+    """The first entry at which the writer of these acts has another digest than this replica."""
     for act in acts:
         if isinstance(act, Beat):
             ours = db.execute("SELECT digest FROM digests WHERE seq = ?", (act.seq,)).fetchone()
@@ -192,7 +194,7 @@ def digest_of(entry: Entry) -> bytes:
 
 
 def next_digest(before: bytes, entry: Entry, outcomes: bytes) -> bytes:
-    """Equal on two machines only if everything up to this entry was, and came out, the same."""
+    """Equal on two machines only if everything up to this entry, and its outcomes, were the same."""
     whole = hashlib.sha256(before)
     for part in (str(entry.seq).encode(), entry.data, outcomes):
         whole.update(len(part).to_bytes(8, "big") + part)
@@ -200,9 +202,9 @@ def next_digest(before: bytes, entry: Entry, outcomes: bytes) -> bytes:
 
 
 def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> tuple[Any, bool]:
-    """Its outcome, and whether it has changed anything that others may wait for.
+    """The outcome of an act, and whether it has changed anything that others may wait for.
 
-    An act that cannot be applied is undone alone, and its error is its outcome: on every replica alike.
+    An act that cannot be applied is undone alone, and its error is its outcome, on every replica alike.
     """
     before = db.total_changes
     db.execute("SAVEPOINT act")

@@ -1,7 +1,7 @@
 """Decides whose lines count in a transcript: those of the identity whose process ran the agent, by the log.
 
-The server lets each identity write under its own name alone, but about any agent. So readers look who wrote: lines of a
-worker that never ran the agent, or that has lost it to one whose lines are there already, are passed over.
+The server lets each identity write only under its own name, but about any agent. So readers check the writer, and skip
+lines of a worker that never ran the agent, or that has lost it to one whose lines are already there.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ class Holding(Struct, frozen=True):
 
 
 def read_history(db: sqlite3.Connection, agent: AgentId) -> tuple[Holding, ...]:
-    """Who ran an agent, or the one on a worker that started it. None of them is on a worker: nobody."""
+    """Who ran an agent, or the nearest agent on a worker above it; empty if there is none."""
     at: AgentId | None = agent
     while at is not None:
         if db.execute("SELECT 1 FROM remotes WHERE agent = ?", (at,)).fetchone():
@@ -39,7 +39,7 @@ def read_history(db: sqlite3.Connection, agent: AgentId) -> tuple[Holding, ...]:
 
 
 class Holders:
-    """As the replica of this machine knows them."""
+    """The holders that the replica of this machine knows."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica, self._told = replica, set[tuple[AgentId, str]]()
@@ -48,8 +48,8 @@ class Holders:
         return await self._replica.look(partial(read_history, agent=agent))
 
     async def renew(self) -> None:
-        """What was in the log before some line is applied here on return. EngineError if that cannot be: nobody's lines
-        are passed over because this machine is behind."""
+        """Apply all that the log has now. Raises EngineError if that cannot be: nobody's lines are skipped because this
+        machine is behind."""
         if not await self._replica.catch_up():
             raise EngineError(
                 f"{self._replica.path} is behind the engine's log: who runs which agent is not known here."
@@ -63,7 +63,7 @@ class Holders:
 
 
 class Mark(Struct, frozen=True):
-    """From this message on the lines of a transcript are another writer's."""
+    """From this message on another writer's lines are in the transcript."""
 
     seq: int = 0
     by: tuple[str, str, str] = ("", "", "")  # role, name and process
@@ -71,13 +71,14 @@ class Mark(Struct, frozen=True):
 
 
 class Sieve:
-    """For one reader of one transcript. What it says of a message follows from those before it, however often asked."""
+    """For one reader of one transcript. What it says of a message depends only on those before it, however often it is
+    asked."""
 
     def __init__(self, agent: AgentId, holders: Holders | None) -> None:
         self._agent, self._holders, self._marks = agent, holders, [Mark()]
 
     async def keep(self, messages: Sequence[Msg]) -> list[Msg]:
-        """Those that count. What is not known to count is looked at again once all that the log has is known."""
+        """The messages that count. Those not known to count are checked again with all that the log has."""
         kept = await self._sift(messages)
         if len(kept) < len(messages) and self._holders is not None:
             await self._holders.renew()
@@ -103,7 +104,7 @@ class Sieve:
         return kept
 
     async def wrote(self, seq: int, who: tuple[str, str, str]) -> None:
-        """This message is ours: whoever had the agent before has lost it."""
+        """This message is ours: an earlier holder has lost the agent."""
         epoch = self._marks[-1].epoch
         if who != self._marks[-1].by and who[0] != "lead" and self._holders is not None:
             epoch = _epoch_of(await self._holders.of(self._agent), who, epoch) or epoch
@@ -115,7 +116,8 @@ class Sieve:
 
 
 def _epoch_of(history: Sequence[Holding], who: tuple[str, str, str], least: int) -> int | None:
-    """In which epoch it ran the agent, not before that of the last line that counts; None: its lines do not."""
+    """The epoch in which it ran the agent, not before that of the last line that counts; None: its lines do not
+    count."""
     for held in history:
         if (held.role, held.name, held.process) == who and held.epoch >= least:
             return held.epoch
@@ -123,7 +125,7 @@ def _epoch_of(history: Sequence[Holding], who: tuple[str, str, str], least: int)
 
 
 def writer_of(message: Msg) -> tuple[str, str, str]:
-    """Role and name as the server says, and the process that the writer names."""
+    """Role and name as the server states them, and the process as the writer does."""
     headers = message.headers or {}
     role, name = headers["Nats-Subject"].split(".")[3:5]
     return role, name, headers.get("Tw-Process", "")
@@ -137,7 +139,7 @@ def is_batch(message: Msg) -> bool:
 def find_strangers(
     db: sqlite3.Connection, written: dict[tuple[str, str, AgentId], int]
 ) -> list[tuple[str, AgentId, int]]:
-    """Of what identities have written into transcripts: workers, and agents that they never ran."""
+    """Workers that wrote into transcripts of agents that they never ran, with the number of messages."""
     found = list[tuple[str, AgentId, int]]()
     for (role, name, agent), many in sorted(written.items()):
         if role == "worker" and all(held.name != name for held in read_history(db, agent)):

@@ -1,4 +1,4 @@
-"""Remembers which space this machine knew at which address of an engine, without a client."""
+"""Remembers which space this machine knew at which address of an engine; needs no client."""
 
 import contextlib
 import sqlite3
@@ -19,7 +19,7 @@ def read_known(engines: Path) -> dict[str, str]:
 
 
 def check_known(engines: Path, address: str, space: str) -> None:
-    """The space that this machine knew at an address must still be there; a new one is remembered."""
+    """Check that the space known at an address is still there; remember a new one."""
     known = read_known(engines)
     before = known.get(address, space)
     if before != space and (engines / before).is_dir():

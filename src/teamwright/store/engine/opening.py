@@ -1,4 +1,4 @@
-"""Opens the replica of a space: the one below `engines` that has its name, which all processes of the machine share."""
+"""Opens the replica of a space, which is below `engines` and shared by all processes of the machine."""
 
 import os
 import platform
@@ -22,9 +22,9 @@ from teamwright.store.engine.tables import Prepare, read_cursor
 
 LEASE = 15.0  # seconds
 _LEASES = (3.0, 300.0)
-# A sync is only needed when the write-ahead log is copied back: seldom. What is noted of changes is in memory.
+# A sync is needed only when the write-ahead log is copied back, which is seldom. Notes of changes are in memory.
 _RELAXED = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "temp_store = MEMORY", "cache_size = -8000")
-_FAR = 2000  # entries that are sooner applied than a snapshot is fetched
+_FAR = 2000  # missing entries from which on a snapshot is fetched instead
 
 
 def read_lease(env: Mapping[str, str]) -> float:
@@ -50,7 +50,7 @@ async def open_replica(
         extent = await log.extent()
         if objects is not None and extent.last - cursor.seq > _FAR and cursor.seq <= extent.last - EVERY:
             await take_snapshot(database, objects)
-            await database.write(Prepare())  # one of an earlier version lacks tables
+            await database.write(Prepare())  # a snapshot of an earlier version lacks tables
         cursor = await database.read(read_cursor)
         if cursor.seq + 1 < extent.first:
             raise EngineError(f"The engine has no entries before {extent.first}, and no snapshot that could be used.")
@@ -64,7 +64,9 @@ async def open_replica(
 
 
 def relax(db: sqlite3.Connection) -> None:
-    """It can be built again from the log; only torn it must not be, and that the write-ahead log sees to. To be called
-    before any table in memory is made: it forgets those."""
+    """Sync seldom: the replica can be rebuilt from the log, and the write-ahead log keeps it from being torn.
+
+    Call this before any table in memory is made: it drops those.
+    """
     for setting in _RELAXED:
         db.execute(f"PRAGMA {setting}")

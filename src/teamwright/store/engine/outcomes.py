@@ -1,4 +1,4 @@
-"""Outcomes of acts as JSON: what a process that did not apply its own entry reads, and what digests are made of."""
+"""Outcomes of acts as JSON: read by a process that did not apply its own entry itself, and part of the digests."""
 
 from typing import Any, cast
 

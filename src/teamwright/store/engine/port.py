@@ -16,11 +16,11 @@ Guard = Callable[[], Awaitable[bool]]
 
 
 class EngineError(DiskError):
-    """The engine cannot be reached, refuses, or is not what it was."""
+    """The engine cannot be reached, refuses, or is not the one that it was."""
 
 
 class Entry(Struct, frozen=True):
-    """One message of the log. Role and name are those of the identity that the engine let write it."""
+    """One message of the log. Role and name belong to the identity that the engine let write it."""
 
     seq: int  # counts up from 1 without gaps
     at_ms: int  # by the engine's clock
@@ -32,30 +32,32 @@ class Entry(Struct, frozen=True):
 class Extent(Struct, frozen=True):
     """What a log has now."""
 
-    space: str  # empty: there is none any more
+    space: str  # empty: there is no space any more
     first: int
-    last: int  # 0: it is empty
+    last: int  # 0: the log is empty
     replicas: int  # nodes that keep it
-    server: str = ""  # the name of the one that leads
+    server: str = ""  # name of the leading node
 
 
 class Log(Protocol):
     def watch_over(self, guard: Guard) -> None:
-        """The guard is asked whenever the engine was lost and found again, before anything is taken from it or given to
-        it. It raises if that is not the log that it was; False: it could not find out."""
+        """Call the guard whenever the engine was lost and found again, before anything is exchanged with it.
+
+        The guard raises if it is another log now; False: it could not find out.
+        """
         ...
 
     @property
     def space(self) -> str:
-        """Tells this log from every other one, for ever."""
+        """An id that no other log ever has."""
         ...
 
     async def append(self, entry: bytes, id: str) -> int:
-        """Durable and in order on return. The same id again: the same number."""
+        """Durable and in order on return. A known id returns the same number."""
         ...
 
     def entries(self, after: int) -> AsyncGenerator[list[Entry]]:
-        """All after that one, in order, without gaps, for ever."""
+        """All entries after that one, in order, without gaps, for ever."""
         ...
 
     async def extent(self) -> Extent: ...

@@ -1,7 +1,7 @@
-"""Presence of this process among the others: it gives signs of life, and reports as gone whoever gives none.
+"""Presence of this process among the others: it gives signs of life, and reports processes that give none.
 
-Whether somebody is gone is decided by the time stamps of the log alone, when the entry that says so is applied. Clocks
-of this machine only tell when it is worth asking.
+Only the time stamps of the log decide whether a process is gone, when the entry that says so is applied. Clocks of this
+machine only tell when it is worth asking.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from teamwright.store.tables.rows.remotes import select_doubted, select_unclaime
 
 Value = TypeVar("Value")
 _LOOK = 1.0  # seconds between looks at the others
-_TURN = 1000  # milliseconds that all others leave to the one whose turn it is
+_TURN = 1000  # milliseconds for which the others leave it to the process whose turn it is
 
 
 class Store(Protocol):
-    """As much as is needed of a replica."""
+    """The part of a replica that is needed here."""
 
     process: ProcessId
 
@@ -44,7 +44,7 @@ class Store(Protocol):
 
 
 class Living:
-    """Who lives, by the rows, over a connection of its own: asked in between, without waiting for anything."""
+    """Tells from the rows who lives, over a connection of its own, without waiting for anything."""
 
     def __init__(self, path: Path, objects: Objects | None = None) -> None:
         self.run, self.objects = path.parent / "run", objects
@@ -67,11 +67,11 @@ class Presence:
         self._stamp, self._heard = at, time.monotonic()
 
     def sent(self) -> None:
-        """Any entry is a sign of life."""
+        """An entry was sent: each is a sign of life."""
         self._sent = time.monotonic()
 
     async def bury_neighbours(self) -> None:
-        """Processes of this machine that the kernel knows to be dead: no lease of theirs needs to be waited out."""
+        """Remove processes of this machine that the kernel knows to be dead, without waiting for their leases."""
         hosts = await self._store.look(read_hosts)
         if any(host.process == self._store.process and host.role != "lead" for host in hosts):
             return
@@ -82,7 +82,7 @@ class Presence:
                 lock.unlink(missing_ok=True)
 
     async def watch(self) -> None:
-        """Until it is cancelled, or nothing more can be written."""
+        """Runs until it is cancelled, or nothing more can be written."""
         with contextlib.suppress(StoreError):
             while True:
                 hosts, cursor = await self._store.look(read_hosts), await self._store.look(read_cursor)
@@ -99,12 +99,12 @@ class Presence:
                 await anyio.sleep(min(_LOOK, shortest / 6))
 
     def _unclaiming(self, db: sqlite3.Connection) -> set[ProcessId]:
-        """Workers that live and do not claim what they were given."""
+        """Workers that live, but do not claim what they were given."""
         late = select_unclaimed(db, self._stamp)
         return {remote.worker for remote in late if remote.worker is not None}
 
     def _silent(self, hosts: list[Host], doubted: Collection[ProcessId] = ()) -> list[Host]:
-        """Those whose lease is over; all but one process wait a little longer, so that one says it."""
+        """Processes whose lease is over. All processes but one wait a little longer, so that only one reports it."""
         now = self._stamp + (time.monotonic() - self._heard) * 1000
         others = [host for host in hosts if host.process != self._store.process]
         due = [(host, host.lease) for host in others if not host.gone]
@@ -115,7 +115,7 @@ class Presence:
         return 0 if self._is_first(hosts, about) else _TURN
 
     def _is_first(self, hosts: list[Host], about: str) -> bool:
-        """Is it this process's turn, of all others that live?"""
+        """Whether it is this process's turn, of all others that live."""
         names = [host.process for host in hosts if not host.gone and host.process != about]
         return min(names, key=_place_for(about), default=None) == self._store.process
 
@@ -132,7 +132,7 @@ class Presence:
 
 
 def _place_for(about: str) -> Callable[[str], Any]:
-    """An order of processes that all machines agree upon, another one for each question."""
+    """An order of processes that all machines agree on, another one for each question."""
 
     def place(name: str) -> bytes:
         return hashlib.sha256(f"{about} {name}".encode()).digest()

@@ -1,6 +1,7 @@
 """Purges a removed session from the engine: its lines, and objects that nobody else names.
 
-Objects go first, then the lines that name them, then the note of what is left to do: it can be done again after a kill.
+Objects go first, then the lines that name them, then the note of what is left to do, so that it can be repeated after a
+kill.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +14,7 @@ from teamwright.store.tables.rows.remotes import select_remotes
 
 
 async def purge(space: Space, removed: Removed) -> None:
-    """Again for one of which nothing is left: nothing happens."""
+    """Purge a session. If nothing is left of it, nothing happens."""
     await _remove_objects(space, removed)
     for agent in removed.agents:
         await space.lines.purge(agent)
@@ -28,7 +29,7 @@ async def _remove_objects(space: Space, removed: Removed) -> None:
     kept = {name: data for name in mine if name.startswith("prompt/") and (data := await space.lines.get(name))}
     for name in sorted(mine):
         await space.objects.remove(name)
-    if kept:  # what is there is not sent again: somebody may have begun with such a prompt meanwhile
+    if kept:  # a prompt that is there is not sent again, so somebody may have begun with it meanwhile
         again = await _named_by_others(space, removed.agents, await space.lines.named())
         for name in again & kept.keys():
             await space.lines.put(name, kept[name])
@@ -37,7 +38,7 @@ async def _remove_objects(space: Space, removed: Removed) -> None:
 async def _named_by_others(
     space: Space, agents: Collection[AgentId], named: Mapping[AgentId, Collection[str]]
 ) -> set[str]:
-    """By lines of other agents, by agents on workers, and by the code that the space has for everybody."""
+    """Names in lines of other agents, of agents on workers, and of the code that the space has for everybody."""
     found = set[str]().union(*(names for agent, names in named.items() if agent not in agents))
     for remote in await space.replica.look(lambda db: select_remotes(db, "1")):
         found |= {f"charter/{remote.charter}", *OBJECT.findall(remote.branch)}

@@ -1,4 +1,4 @@
-"""Rebuilds a replica that disagrees with the other machines, and checks that the log is still the one it was."""
+"""Rebuilds a replica that disagrees with the other machines, and checks that the log is still the same one."""
 
 import os
 from contextlib import aclosing
@@ -13,7 +13,7 @@ from teamwright.store.engine.port import EngineError, Log
 from teamwright.store.engine.snapshot import adopt
 from teamwright.store.engine.tables import Cursor, Prepare
 
-_GRACE = 15_000  # milliseconds in which others may still tell what they had before they were built again
+_GRACE = 15_000  # milliseconds in which others may still send digests from before they were rebuilt
 
 
 class Rebuilder:
@@ -22,7 +22,7 @@ class Rebuilder:
         self._done_at: int | None = None  # by the engine's clock
 
     async def heed(self, seq: int, cursor: Cursor) -> bool:
-        """Another process has another digest at entry `seq`. Build the replica again, once; True if that was done."""
+        """Another process has another digest at entry `seq`. Rebuild the replica, once; True if that was done."""
         if self._done_at is None:
             await self._rebuild(cursor.seq)
             self._done_at = cursor.at
@@ -35,7 +35,7 @@ class Rebuilder:
         return False
 
     async def _rebuild(self, last: int) -> None:
-        """From the log's first entry, beside the file in use, which is then replaced at once."""
+        """Apply the log from its first entry to a new file, which then replaces the rows in use at once."""
         if (await self._log.extent()).first > 1:
             raise EngineError("The replica cannot be built again: the engine no longer has the log's first entries.")
         draft = self._db.path.with_name(f"rebuilt-{os.getpid()}-{os.urandom(4).hex()}.db")
@@ -60,7 +60,7 @@ def _remove(draft: Path) -> None:
 
 
 async def check_history(log: Log, cursor: Cursor) -> bool:
-    """The log must still be the one that it was, and have what was applied here. False while it does not answer."""
+    """Check that the log is still the same one, and has what was applied here. False while it does not answer."""
     try:
         extent = await log.extent()
         found = await log.entry(cursor.seq) if cursor.seq and extent.last >= cursor.seq >= extent.first else None

@@ -1,7 +1,7 @@
 """A store that is a replica of an engine's log: what is written goes to the log, and comes back as rows.
 
-Reading is local. A write is queued, published with whatever else waits as one entry, and answered once that entry is
-applied here; the log's order decides, on every machine alike.
+Reads are local. A write is queued, published with whatever else waits as one entry, and answered once that entry is
+applied here. The log's order decides, on every machine alike.
 """
 
 import sqlite3
@@ -50,14 +50,14 @@ class Parts(Struct, frozen=True):
     database: Database
     log: Log
     process: ProcessId
-    lock: Lock | None  # by which others of this machine see that its process lives; None: it only reads
+    lock: Lock | None  # shows others of this machine that its process lives; None: it only reads
     living: Living
     joins: JoinHost
     rebuilder: Rebuilder
 
 
 class Replica:
-    """Used like `Database`. Somebody must run it: `await group.start(replica.run)`."""
+    """Used like `Database`. Its task must be started: `await group.start(replica.run)`."""
 
     is_replica = True  # a write is a round trip, and an entry that stays
 
@@ -66,14 +66,14 @@ class Replica:
         self._seen = cursor  # how far the log is applied, as far as this process knows
         self._k = 0
         self._queue: list[_Asked] = []
-        self._flying: list[_Asked] = []  # the entry that is under way
+        self._flying: list[_Asked] = []  # the entry in flight
         self._asked, self._applied = anyio.Event(), anyio.Event()
         self._own: Applied | None = None  # the last entry of this process, if it was applied here
         self._fault: StoreError | None = None
         self._others, self._heard = 0, anyio.Event()  # changes of other processes
         self._presence = Presence(parts.living, self)
         self.alive = parts.living.alive
-        self.on_touched: Callable[[Touched], None] | None = None  # told whom a change concerns, one of ours included
+        self.on_touched: Callable[[Touched], None] | None = None  # told whom a change concerns, also one of ours
         self._log.watch_over(self._check_history)
 
     @property
@@ -89,20 +89,20 @@ class Replica:
         return self._db.commits
 
     async def note_deaths(self) -> None:
-        """Of processes of this machine: no lease of theirs is waited out."""
+        """Remove dead processes of this machine, without waiting for their leases."""
         await self._presence.bury_neighbours()
 
     def own_process(self) -> tuple[ProcessId, None]:
-        """Its lock is held already."""
+        """Its lock is already held."""
         return self.process, None
 
     async def write(self, act: Act[Value]) -> Value:
-        """Durable in the engine on return, and applied here. If it raises, it alone was undone."""
+        """Durable in the engine and applied here on return. If it raises, only this act was undone."""
         asked = self._ask(act)
         try:
             await asked.done.wait()
         finally:
-            if not asked.sent:  # cancelled while it waited; whoever waits for all that was queued must not wait for it
+            if not asked.sent:  # cancelled while it waited: `flush` must not wait for it
                 self._queue.remove(asked)
                 asked.done.set()
         if isinstance(asked.outcome, StoreError):
@@ -110,7 +110,7 @@ class Replica:
         return cast("Value", asked.outcome)
 
     def write_soon(self, act: Act[Any]) -> None:
-        """Queue it for the next entry: that of the next read or write, `flush` or `close`."""
+        """Queue an act for the next entry: that of the next read or write, `flush` or `close`."""
         self._ask(act, soon=True)
 
     async def read(self, look: Callable[[sqlite3.Connection], Value]) -> Value:
@@ -127,19 +127,21 @@ class Replica:
             raise type(self._fault)(str(self._fault))
 
     async def data_version(self) -> int:
-        """A number that changes when another process has written something else than a sign of life. Raises once
-        nothing more is applied here: whoever only looks must hear of it, too."""
+        """A number that changes when another process has written more than a sign of life.
+
+        Raises once nothing more is applied here, so that a reader hears of it, too.
+        """
         if self._fault is not None:
             raise type(self._fault)(str(self._fault))
         return self._others
 
     async def pause(self, most: float) -> None:
-        """Until another process has written: the log is the bell."""
+        """Wait until another process has written: the log is the bell."""
         with anyio.move_on_after(most):
             await self._heard.wait()
 
     async def look(self, look: Callable[[sqlite3.Connection], Value]) -> Value:
-        """As the rows are now, whatever is queued."""
+        """Read the rows as they are now, without waiting for what is queued."""
         return await self._db.read(look)
 
     async def close(self) -> None:
@@ -175,7 +177,7 @@ class Replica:
     # --- the tasks
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled. After a fault it writes nothing more, and says why to whoever asks."""
+        """Runs until it is cancelled. After a fault it writes nothing more, and tells every caller why."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow)
             group.start_soon(self._publish)
@@ -188,7 +190,7 @@ class Replica:
             task_status.started()
 
     async def catch_up(self) -> bool:
-        """With what the log has now; whoever writes is so far once it has joined. False: it took too long."""
+        """Apply what the log has now; a writer has done so once it has joined. False: it took too long."""
         last = (await self._log.extent()).last
         with anyio.move_on_after(_CATCH_UP):
             while self._seen < last and self._fault is None:
@@ -209,13 +211,13 @@ class Replica:
         return await check_history(self._log, await self._db.read(read_cursor))
 
     async def _take(self, entries: list[Entry]) -> bool:
-        """False if others have moved the replica: then it goes on from where that is."""
+        """False if others have moved the replica: then it continues from where that is."""
         try:
             batch = await self._db.write(ApplyEntries(entries))
         except StoreError:
             if len(entries) == 1:
                 raise
-            for entry in entries:  # so that all before the one that cannot be applied are
+            for entry in entries:  # so that all before the one that cannot be applied are applied
                 if not await self._take([entry]):
                     return False
             return True
@@ -269,7 +271,7 @@ class Replica:
                     self._answer(asked, outcome)
 
     def _next_group(self) -> list[_Asked]:
-        """What is small goes together; what is large goes alone."""
+        """Small acts go together; a large one goes alone."""
         room, group = MOST_BYTES // 2, list[_Asked]()
         while self._queue and (not group or self._queue[0].size <= room):
             group.append(self._queue.pop(0))
@@ -285,7 +287,7 @@ class Replica:
             self.notes.append(str(outcome))
 
     async def _settle(self, acts: list[Act[Any]]) -> list[Any]:
-        """Send them. If this process was taken for dead meanwhile, it comes back first, if it still can."""
+        """Send acts. If this process was taken for dead meanwhile, it comes back first, if it still can."""
         outcomes = await self._send(acts)
         while outcomes and all(isinstance(outcome, Fenced) for outcome in outcomes):
             (back,) = await self._send([ReturnHost()])
@@ -311,13 +313,13 @@ class Replica:
         if self._own is not None and self._own.k == self._k:
             return self._own.outcomes
         stored = await self._db.read(self._stored_outcomes)
-        if stored is None:  # its number was given to something else before: this is not the log that it was
+        if stored is None:  # its number was given to something else: this is not the same log
             await self._check_history()
             raise EngineError(f"The engine gave the number {seq} a second time. Restore the engine's own backup.")
         return decode_outcomes(stored)
 
     def _stored_outcomes(self, db: sqlite3.Connection) -> bytes | None:
-        """Another process of this machine was quicker."""
+        """For an entry that another process of this machine applied first."""
         sql = "SELECT outcomes FROM writers WHERE process = ? AND k = ?"
         row = db.execute(sql, (self.process, self._k)).fetchone()
         return row[0] if row else None

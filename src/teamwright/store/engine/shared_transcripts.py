@@ -1,4 +1,4 @@
-"""Transcripts of agents on an engine: a file here, as everywhere, whose lines count once they are in the engine."""
+"""Transcripts of agents in an engine: files here, as everywhere, whose lines count once the engine has them."""
 
 import os
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from teamwright.store.engine.wire.lines import PROMPT, Lines, Place
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.files.transcripts import Transcript
 
-_SOON = 0.05  # seconds after which lines that nobody waits for are sent
+_SOON = 0.05  # seconds until lines that nobody waits for are sent
 
 
 class SharedTranscripts:
-    """How a process opens them. Somebody must run it."""
+    """Makes and opens transcripts for a process. Its `run` must be running."""
 
     def __init__(self, lines: Lines, process: ProcessId) -> None:
         self.lines, self._process = lines, process
         self.places: dict[AgentId, Place] = {}
-        self._prompts: set[str] = set()  # that are known to be in the engine
+        self._prompts: set[str] = set()  # known to be in the engine
         self._unsent: set[SharedTranscript] = set()
         self._wake, self._flushing = anyio.Event(), anyio.Lock()
 
@@ -37,7 +37,7 @@ class SharedTranscripts:
         return transcript
 
     def open(self, path: Path) -> "tuple[SharedTranscript, list[Durable], int]":
-        """After `fetch`: what is in the file is in the engine."""
+        """Call this after `fetch`, when the file holds what the engine has."""
         if AgentId(path.stem) not in self.places:
             raise EngineError(f"The transcript of agent {path.stem} was not fetched from the engine.")
         transcript, events, torn = SharedTranscript.open(path)
@@ -45,7 +45,7 @@ class SharedTranscripts:
         return transcript, events, torn
 
     async def fetch(self, agent: AgentId, path: Path, prompts: Path) -> bool:
-        """Its transcript as it is in the engine, with the prompts that it names. False: there is none."""
+        """Fetch a transcript, with the prompts that it names. False: there is none."""
         named = set[bytes]()
         place = await self.lines.pull(agent, path, lambda data: named.update(PROMPT.findall(data)))
         self.places[agent] = place
@@ -53,7 +53,7 @@ class SharedTranscripts:
         return place.lines > 0
 
     async def fetch_prompts_of(self, path: Path, prompts: Path) -> None:
-        """Those that a transcript names."""
+        """Fetch the prompts that a transcript names."""
         named = await anyio.to_thread.run_sync(_prompts_named, path)
         await self._fetch_prompts(named, prompts)
 
@@ -64,7 +64,7 @@ class SharedTranscripts:
             self._prompts.add(hash)
 
     async def send(self, transcript: "SharedTranscript", rows: list[bytes]) -> None:
-        """What lines name is in the engine before them."""
+        """Send lines. The prompts that they name go first."""
         agent = AgentId(transcript.path.stem)
         for hash in {found.decode() for row in rows for found in PROMPT.findall(row)} - self._prompts:
             await self._send_prompt(hash, transcript.path)
@@ -77,14 +77,14 @@ class SharedTranscripts:
             await self.lines.put_prompt(hash, file.read_bytes())
             self._prompts.add(hash)
 
-    # --- what nobody waits for
+    # --- lines that nobody waits for
 
     def note(self, transcript: "SharedTranscript") -> None:
         self._unsent.add(transcript)
         self._wake.set()
 
     async def run(self) -> None:
-        """Sends lines that nobody syncs: others see them soon, and none stays behind."""
+        """Sends lines that nobody syncs, so that others see them soon and none stays behind."""
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -103,11 +103,11 @@ class SharedTranscripts:
 
 
 class SharedTranscript(Transcript, eq=False):
-    home: SharedTranscripts | None = None  # which made it
-    _flying: int = 0  # lines that were sent, and may be in the engine
+    home: SharedTranscripts | None = None  # that made it
+    _flying: int = 0  # lines that were sent and may be in the engine
 
     def __post_init__(self) -> None:
-        self.started = self.sync  # that a call has begun must be known to whoever goes on after us
+        self.started = self.sync  # the next process must know that a call has begun
 
     def append(self, event: Durable, at: int) -> int:
         n = super().append(event, at)
@@ -123,7 +123,7 @@ class SharedTranscript(Transcript, eq=False):
         async with self._syncing:
             left = len(self._unsynced)
             while self.home is not None and left > 0:
-                # What was given up half-way is sent again as it was: by that the engine's copy is known to be ours.
+                # What was given up half-way is sent again unchanged: that shows that the engine's copy is ours.
                 self._flying = self._flying or left
                 rows = self._unsynced[: self._flying]
                 await self.home.send(self, rows)
@@ -139,15 +139,15 @@ class SharedTranscript(Transcript, eq=False):
 class TranscriptCopies:
     """Files here of agents that other processes run, as their transcripts grow.
 
-    A worker of this machine may use the same home: then the file is its own, and nothing is written to it.
+    If a worker of this machine uses the same home, the file is its own, and nothing is written to it.
     """
 
     def __init__(self, transcripts: SharedTranscripts, run: Path) -> None:
         self._transcripts, self.places, self._run = transcripts, transcripts.places, run
-        self._sizes: dict[AgentId, int] = {}  # of files that hold what came so far, and nothing else
+        self._sizes: dict[AgentId, int] = {}  # of files that hold exactly what has come so far
 
     async def fetch(self, agent: AgentId, path: Path) -> None:
-        """As it is in the engine now, without prompts, which only those need who go on with it."""
+        """Fetch it as it is in the engine now, without prompts, which are needed only to continue it."""
         if self._is_written(agent):
             return
         if not self._is_kept(agent, path):
@@ -161,7 +161,7 @@ class TranscriptCopies:
         await self._transcripts.lines.catch_up(agent, self.places[agent], take)
 
     async def follow(self, agent: AgentId, path: Path, heard: Callable[[], None]) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         self.places.setdefault(agent, Place())
         await self.fetch(agent, path)
         heard()
@@ -174,7 +174,7 @@ class TranscriptCopies:
 
     async def _take(self, agent: AgentId, path: Path, data: bytes, place: Place) -> None:
         if place.seq <= self.places[agent].seq:
-            return  # two may take at once: whoever follows it, and whoever waits for its end
+            return  # two may take at once: one that follows it, and one that waits for its end
         if self._is_written(agent):
             self._sizes.pop(agent, None)
             self.places[agent] = place

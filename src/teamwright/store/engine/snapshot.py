@@ -1,4 +1,4 @@
-"""All rows of a replica after some entry, as one file: a newcomer begins there and not with the first entry."""
+"""Snapshots: all rows of a replica after some entry, in one file, so that newcomers need not apply the whole log."""
 
 import contextlib
 import os
@@ -13,14 +13,14 @@ from teamwright.store.db.schema import STEPS
 from teamwright.store.engine.port import Objects
 from teamwright.store.engine.tables import read_cursor
 
-EVERY = 5_000  # entries
+EVERY = 5_000  # entries between two snapshots
 
 
-_LATEST = "snap/latest"  # a line with the numbers of the last two
+_LATEST = "snap/latest"  # holds the numbers of the last two, in one line
 
 
 async def put_snapshot(database: Path, objects: Objects) -> int:
-    """Of the file as it is now; the number of its last entry. The last two are kept."""
+    """Store the rows as they are now; returns the number of their last entry. The last two snapshots are kept."""
     draft = _draft(database)
     try:
         known = await _known(objects, draft)
@@ -37,7 +37,7 @@ async def put_snapshot(database: Path, objects: Objects) -> int:
 
 
 async def take_snapshot(database: Database, objects: Objects) -> bool:
-    """Begin with the last one. False: there is none that this program could use."""
+    """Begin with the last snapshot. False: there is none that this program could use."""
     draft = _draft(database.path)
     try:
         known = await _known(objects, draft)
@@ -56,7 +56,7 @@ async def _known(objects: Objects, draft: Path) -> list[int]:
 
 
 async def adopt(database: Database, file: Path) -> bool:
-    """All rows of another file in place of ours, at once. False: its tables are those of another version."""
+    """Replace all rows by those of another file, at once. False: its tables are those of another version."""
 
     def copy(db: sqlite3.Connection) -> bool:
         with contextlib.closing(sqlite3.connect(file)) as source:

@@ -1,7 +1,7 @@
 """A space of an engine as one process uses it: its log, objects and transcripts, and the replica of this machine.
 
-The replica lives in a task of its own, beside those of the client: it must run before the session that stands on it,
-and end after that one, whatever scopes its callers open and close in between.
+The replica lives in a task of its own, beside those of the client: it must run before the session that uses it and end
+after that, whatever scopes its callers open and close in between.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from teamwright.store.engine.wire.nats import NatsLog, open_log
 from teamwright.store.engine.wire.objects import NatsObjects
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
 
-_END = 20.0  # seconds for what is still to be stored at the end
+_END = 20.0  # seconds to store the rest at the end
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Joining(Struct, frozen=True):
-    """How a process comes to a space."""
+    """How a process joins a space."""
 
     role: Role = "lead"
     lease: float = LEASE
@@ -49,11 +49,11 @@ class About(Struct, frozen=True):
 
     version: str
     replicas: int
-    server: str  # the name of the one that leads
+    server: str  # name of the leading node
 
 
 class Buckets(Struct, frozen=True):
-    """Files that everybody writes, and those that only leads do: whoever reads those believes them."""
+    """Files that everybody may write, and those that only leads may, because their readers trust them."""
 
     all: NatsObjects
     leads: NatsObjects
@@ -73,7 +73,7 @@ class Space:
 
     @property
     def database(self) -> Database:
-        """For the tables: a replica is used like a database."""
+        """For the tables, which use a replica like a database."""
         return cast("Database", self.replica)
 
     async def begin(self) -> None:
@@ -110,11 +110,11 @@ class Space:
         return About(self._log.connection.version, extent.replicas, extent.server)
 
     async def now(self) -> int:
-        """By the engine's clock, which stamps every change: when the last one was, in milliseconds."""
+        """The time of the last change, in milliseconds by the engine's clock, which stamps every change."""
         return (await self.replica.read(read_cursor)).at
 
     async def get_record(self, name: str) -> bytes | None:
-        """What a lead has put under a name that says nothing of its content; None if there is nothing."""
+        """What a lead has stored under a name that says nothing of its content; None if there is nothing."""
         return await self._leads.get_bytes(name)
 
     async def put_record(self, name: str, data: bytes) -> None:
@@ -125,41 +125,41 @@ class Space:
         await self._leads.remove(name)
 
     async def fetch(self, agent: AgentId, files: SessionFiles) -> None:
-        """What is needed to go on with it: its transcript as it is in the engine, unless a process of this machine
-        writes it, and the prompts that this names."""
+        """Fetch what is needed to continue an agent: its transcript, unless a process of this machine writes it, and
+        the prompts that it names."""
         path = files.transcript if agent == files.transcript.stem else files.agent(agent)
         await self._copies.fetch(agent, path)
         await self.transcripts.fetch_prompts_of(path, files.prompts)
 
     async def fetch_lines(self, agent: AgentId, files: SessionFiles) -> None:
-        """To read what an agent elsewhere has done: its transcript alone."""
+        """Fetch only the transcript, to read what an agent elsewhere has done."""
         await self._copies.fetch(agent, files.agent(agent))
 
     async def follow(self, agent: AgentId, files: SessionFiles, heard: Callable[[], None]) -> None:
-        """Keep the file of an agent that another machine runs as its transcript grows, until it is cancelled."""
+        """Keep a copy of the transcript of an agent on another machine as it grows, until it is cancelled."""
         await self._copies.follow(agent, files.agent(agent), heard)
 
     async def forget(self, agent: AgentId) -> None:
-        """Of a session in which nothing was said nothing stays."""
+        """Delete an agent's lines: a session in which nothing was said leaves nothing behind."""
         await self.transcripts.flush()
         await self.lines.purge(agent)
 
 
 def files_in(home: Home, session: SessionId, cwd: str) -> SessionFiles:
-    """Where a session is on this machine, or would be if it had begun here."""
+    """Where a session's files are on this machine, or would be if it had begun here."""
     path = find_transcript(home, session)
     return SessionFiles(path) if path is not None else home.files(Path(cwd), session)
 
 
 async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
-    """A bucket of its own, which workers only read: whoever begins with a snapshot believes it."""
+    """A bucket of its own that workers can only read, because its readers trust the snapshots."""
     found = NatsObjects(log.connection, patience, of="lead")
     await found.prepare()
     return found
 
 
 async def make_space(address: Address) -> None:
-    """Its streams, if they are not there: workers cannot make them. Raises EngineError."""
+    """Make the streams of a space if they are missing: workers cannot make them. Raises EngineError."""
     log = await open_log(address, "lead", address.user, patience=_END)
     try:
         objects = NatsObjects(log.connection, _END)
@@ -189,7 +189,7 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
         except BaseException:
             await space.close()
             raise
-        log.connection.patience = how.patience if how.joins else 0.0  # from here on an absence is waited out
+        log.connection.patience = how.patience if how.joins else 0.0  # from here on an outage is waited out
     except BaseException:
         await log.close()
         raise

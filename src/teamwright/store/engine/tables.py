@@ -1,4 +1,4 @@
-"""Tables that only a replica has: how far it is, who else is there, and what came of each process's last entry."""
+"""Tables that only a replica has: its position, the other processes, and the outcomes of each process's last entry."""
 
 import sqlite3
 
@@ -9,8 +9,8 @@ from teamwright.store.acts.act import Context
 from teamwright.store.engine.touched import WATCH
 
 TABLES = (
-    # One row: how far the log is applied and when that was, the digest up to there, that of the last entry alone, the
-    # last entry that there is a snapshot of, and how many acts were refused for want of rights.
+    # One row: how far the log is applied and when that was, the digest up to there, the digest of the last entry alone,
+    # the last entry that there is a snapshot of, and how many acts were refused for want of rights.
     """
     CREATE TABLE IF NOT EXISTS space (
         seq INTEGER NOT NULL, digest BLOB NOT NULL, last BLOB NOT NULL, at INTEGER NOT NULL, snapshot INTEGER NOT NULL,
@@ -18,15 +18,15 @@ TABLES = (
     )
     """,
     "INSERT INTO space SELECT 0, x'', x'', 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM space)",
-    # Those of the last entries, to compare with what others have.
+    # Digests of the last entries, to compare with what others have.
     "CREATE TABLE IF NOT EXISTS digests (seq INTEGER PRIMARY KEY, digest BLOB NOT NULL)",
-    # The last entry of each process, and what came of it.
+    # The last entry of each process, and its outcomes.
     """
     CREATE TABLE IF NOT EXISTS writers (process TEXT PRIMARY KEY, k INTEGER NOT NULL, outcomes BLOB NOT NULL)
     WITHOUT ROWID
     """,
-    # Processes that have joined. `gone` is when one was set down as dead, 0 if it lives; `held` what it ran then;
-    # `seen` is how far it was when it last said so.
+    # Processes that have joined. `gone` is when one was marked as dead, 0 if it lives; `held` how much it ran then;
+    # `seen` how far it was when it last said so.
     """
     CREATE TABLE IF NOT EXISTS hosts (
         process TEXT PRIMARY KEY,
@@ -42,7 +42,7 @@ TABLES = (
         seen INTEGER NOT NULL DEFAULT 0
     ) WITHOUT ROWID
     """,
-    # Those of them that run agents for others, and what each offers; labels are pairs, providers names, in JSON.
+    # Processes that run agents for others, and what each offers; labels are pairs, providers names, in JSON.
     """
     CREATE TABLE IF NOT EXISTS workers (
         n INTEGER PRIMARY KEY,
@@ -74,7 +74,7 @@ TABLES = (
         why TEXT NOT NULL DEFAULT ''
     )
     """,
-    # Thousands may have ended: whatever asks for the others steps through one of these.
+    # Thousands may have ended: queries for the others use one of these indexes.
     "DROP INDEX IF EXISTS remotes_by_worker",  # of an earlier version
     "CREATE INDEX IF NOT EXISTS remotes_open ON remotes (worker, state) WHERE state <> 'ended'",
     "CREATE INDEX IF NOT EXISTS remotes_given ON remotes (worker) WHERE state = 'given'",
@@ -87,7 +87,7 @@ TABLES = (
     WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS blames_by_agent ON blames (agent)",
-    # What workers ask the process that leads.
+    # Questions of workers to the process that leads.
     """
     CREATE TABLE IF NOT EXISTS consults (
         id TEXT PRIMARY KEY,
@@ -99,7 +99,7 @@ TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS consults_by_agent ON consults (agent)",
-    # Who ever ran an agent, and under which identity: whose lines count in its transcript.
+    # Every process that ran an agent, and its identity: they decide whose lines count in its transcript.
     """
     CREATE TABLE IF NOT EXISTS holders (
         agent TEXT NOT NULL,
@@ -127,12 +127,12 @@ TABLES = (
     END
     """,
     "CREATE INDEX IF NOT EXISTS consults_open ON consults (agent) WHERE answer IS NULL",
-    # Sessions that a person has removed, and what is still to be purged of each: lists, in JSON.
+    # Sessions that a person has removed, with JSON lists of what is still to be purged of each.
     """
     CREATE TABLE IF NOT EXISTS removed_sessions (session TEXT PRIMARY KEY, agents TEXT NOT NULL, objects TEXT NOT NULL)
     WITHOUT ROWID
     """,
-    # Commits of repositories that are objects here; `prerequisites` are commits too, apart by spaces.
+    # Commits of repositories that are objects here; `prerequisites` are commits too, separated by spaces.
     """
     CREATE TABLE IF NOT EXISTS bundles (
         project TEXT NOT NULL,
@@ -145,7 +145,7 @@ TABLES = (
     ) WITHOUT ROWID
     """,
 )
-DIGESTS = 1000  # of so many entries they are kept
+DIGESTS = 1000  # entries whose digests are kept
 
 
 class Cursor(Struct, frozen=True):
@@ -173,7 +173,7 @@ class Host(Struct, frozen=True):
 
 
 class Prepare(Struct, frozen=True):
-    """Makes the tables, if they are not there."""
+    """Make the tables, if they are missing."""
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Cursor:
         for statement in (*TABLES, *WATCH):
@@ -195,5 +195,5 @@ def read_refused(db: sqlite3.Connection) -> int:
 
 
 def shortest_lease(hosts: list[Host]) -> int | None:
-    """Of those that live: everybody beats three times as often. None: nobody lives."""
+    """The shortest lease of those that live; everybody beats three times as often. None: nobody lives."""
     return min((host.lease for host in hosts if not host.gone), default=None)

@@ -1,7 +1,7 @@
 """Notes whom a change concerns: agents, teams and workers whose rows it touched.
 
-Triggers of this connection alone note it while entries are applied. They change nothing that is stored, so it makes no
-difference to the rows whether a machine notes.
+Triggers of this connection alone note it while entries are applied. They change nothing that is stored, so the rows are
+the same whether a machine takes notes or not.
 """
 
 import sqlite3
@@ -38,13 +38,13 @@ WATCH = (
 
 
 class Touched(Struct, frozen=True):
-    """`anybody`: another process of this machine applied it, and whom it concerns is not known."""
+    """Whom changes concern. `anybody`: unknown, because another process of this machine applied them."""
 
-    agents: frozenset[str] = frozenset()  # a letter for them, or an answer
-    teams: frozenset[str] = frozenset()  # their members, tasks and requests
+    agents: frozenset[str] = frozenset()  # that got a letter, or an answer
+    teams: frozenset[str] = frozenset()  # whose members, tasks or requests changed
     workers: frozenset[str] = frozenset()  # processes that were given an agent, or lost one
-    answers: bool = False  # to questions of workers
-    spent: bool = False  # what calls of models cost
+    answers: bool = False  # questions of workers were answered
+    spent: bool = False  # the cost of calls changed
     anybody: bool = False
 
     def __or__(self, other: "Touched") -> "Touched":
@@ -62,7 +62,7 @@ NOBODY, ANYBODY = Touched(), Touched(anybody=True)
 
 
 def take_touched(db: sqlite3.Connection) -> Touched:
-    """What was noted since the last time."""
+    """What was noted since the last call."""
     rows = db.execute("SELECT DISTINCT kind, who FROM touched").fetchall()
     if not rows:
         return NOBODY

@@ -1,6 +1,6 @@
-"""Checkpoints of a session: files as they were before agents changed them, in a folder of its own.
+"""Checkpoints of a session: files as they were before agents changed them, in a folder of their own.
 
-The index is a file of JSON lines that every process of the session appends to; contents lie beside it, named by their
+The index is a file of JSON lines that every process of the session appends to. Contents are beside it, named by their
 hash, so that the same content is kept once.
 """
 
@@ -22,11 +22,11 @@ _NAME = 32  # hexadecimal digits of a content's hash
 
 
 class CheckpointEntry(Struct, frozen=True, omit_defaults=True):
-    """One line of the index, by what it has: a file before a change, a file after it, or what is not covered.
+    """One line of the index: a file before a change, a file after it, or what is not covered.
 
-    Before: `copy` names the content; without one it was not there, was a `link`, or is `lost` and `why` tells the
-    reason. After: `mark` stands for what it was then. A `gap` is something that may have changed files unseen, until a
-    line `closes` it.
+    Before: `copy` names the content; without one the file did not exist, was a `link`, or is `lost`, with the reason in
+    `why`. After: `mark` stands for its state. A `gap` is something that may have changed files unseen, until a line
+    `closes` it.
     """
 
     at: int  # milliseconds since 1970
@@ -36,12 +36,12 @@ class CheckpointEntry(Struct, frozen=True, omit_defaults=True):
     link: str = ""
     lost: bool = False
     why: str = ""
-    by: str = ""  # "rewind": kept so that this, too, can be undone
+    by: str = ""  # "rewind": kept so that the rewind, too, can be undone
     mark: str = ""
     plus: int = 0
     minus: int = 0
     gap: str = ""
-    id: str = ""  # of the call that left a gap
+    id: str = ""  # of the call that left the gap
     closes: str = ""
 
     @property
@@ -58,10 +58,10 @@ class Checkpoints:
         self._most = most
         self.folder = files.dir / "checkpoints"
         self._index = self.folder / "index.jsonl"
-        self._kept: int | None = None  # bytes; counted when the first content comes
+        self._kept: int | None = None  # bytes; counted when content is first stored
 
     def put(self, data: bytes, *, synced: bool = False) -> str:
-        """The name of this content; `synced`: it survives a power cut. Blocks; raises StoreError."""
+        """Store content and return its name; `synced`: it survives a power cut. Blocks; raises StoreError."""
         name = hashlib.sha256(data).hexdigest()[:_NAME]
         path = make_dir(self.folder) / name
         if not synced and path.exists() and path.stat().st_size == len(data):
@@ -78,7 +78,7 @@ class Checkpoints:
         return name
 
     def get(self, name: str) -> bytes:
-        """Raises StoreError where it is gone or damaged. Blocks."""
+        """Raises StoreError if the content is gone or damaged. Blocks."""
         try:
             data = (self.folder / name).read_bytes()
         except OSError as error:
@@ -88,7 +88,7 @@ class Checkpoints:
         return data
 
     def names_hash(self, copy: str) -> bool:
-        """Is it there, under a name that stands for its content? Raises StoreError where it is gone."""
+        """Whether a copy has a name that stands for its content. Raises StoreError if it is gone."""
         if copy and not (self.folder / copy).is_file():
             raise StoreError(f"{self.folder / copy} is gone")
         return len(copy) == _NAME
@@ -110,7 +110,7 @@ class Checkpoints:
             os.close(index)
 
     def read(self) -> list[CheckpointEntry]:
-        """In the order of time. A line that was torn by a crash is passed over. Blocks."""
+        """The entries in order of time. A line that was torn by a crash is skipped. Blocks."""
         found: list[CheckpointEntry] = []
         try:
             lines = self._index.read_bytes().splitlines()
@@ -125,14 +125,14 @@ class Checkpoints:
 
 
 def share(source: SessionFiles, target: SessionFiles) -> None:
-    """Give a copy of a session the checkpoints of the original; contents are linked, not copied. Blocks."""
+    """Give a copied session the checkpoints of its original; contents are linked, not copied. Blocks."""
     old, new = Checkpoints(source), Checkpoints(target)
     entries = old.read()
     if not entries:
         return
     make_dir(new.folder)
     for name in {entry.copy for entry in entries if entry.copy}:
-        with suppress(OSError):  # what is missing is told when somebody wants it back
+        with suppress(OSError):  # a missing content is reported when somebody wants it back
             os.link(old.folder / name, new.folder / name)
     new.append(entries)
 
@@ -142,6 +142,6 @@ def _time(entry: CheckpointEntry) -> int:
 
 
 def _is_torn(index: int) -> bool:
-    """Did a killed process leave half a line at the end?"""
+    """Whether a killed process left half a line at the end."""
     end = os.fstat(index).st_size
     return end > 0 and os.pread(index, 1, end - 1) != b"\n"

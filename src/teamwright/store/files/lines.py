@@ -1,6 +1,6 @@
-"""An index of a transcript: where each line begins, when it was written and what kind of event it holds.
+"""Index of a transcript: where each line begins, when it was written and what kind of event it holds.
 
-With it a page reads the lines that it shows and no others. Blocks: call it in a thread.
+With it a page reads only the lines that it shows. Blocks: call it in a thread.
 """
 
 import re
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 _HEAD = re.compile(rb'\{"at":(\d{1,18}),"event":\{"type":"(\w{1,40})"')
 _REWOUND = str(Rewound.__struct_config__.tag)
-_names: dict[bytes, str] = {}  # of kinds: one string each, however many lines there are
+_names: dict[bytes, str] = {}  # kinds: one string each, however many lines there are
 
 
 class ReplyModel(Struct, frozen=True):
@@ -32,7 +32,7 @@ class ReplyModel(Struct, frozen=True):
 
 
 class ReplyCost(Struct, frozen=True):
-    """A reply without its words and calls."""
+    """What a reply cost, without its words and calls."""
 
     message: ReplyModel
     usage: Usage
@@ -55,7 +55,7 @@ class Lines:
 
     def _begin(self) -> None:
         self.kinds: list[str] = []
-        self.rewound = 0  # the first line that takes others away
+        self.rewound = 0  # the first line that takes away others
         self._starts = array("Q")
         self._times = array("Q")  # never falling, whatever the clock did
         self._end = 0
@@ -64,7 +64,7 @@ class Lines:
         return len(self.kinds)
 
     def refresh(self) -> bool:
-        """Look at what was appended; a half-written end is left for later. True if there was something."""
+        """Index what was appended, except a half-written end. True if there was something."""
         known = len(self)
         try:
             with self.path.open("rb") as file:
@@ -78,7 +78,7 @@ class Lines:
         return len(self) != known
 
     def _goes_on(self, file: BinaryIO) -> bool:
-        """Is what we know still there? A file that was cut or replaced is read from its start."""
+        """Whether the known lines are still there. A file that was cut or replaced is read from its start."""
         file.seek(max(0, self._end - 1))
         return not self._end or file.read(1) == b"\n"
 
@@ -102,7 +102,7 @@ class Lines:
                 self.rewound = len(kinds)
 
     def until(self, ms: int) -> int:
-        """How many lines were there at that moment."""
+        """How many lines had been written by that time."""
         return bisect_right(self._times, ms)
 
     def span(self) -> tuple[int, int]:
@@ -133,11 +133,11 @@ class Lines:
             yield Record(agent, n, line.at, line.event)
 
     def reply(self, n: int, data: bytes) -> ReplyCost:
-        """What a line that holds a reply cost; its words are not decoded."""
+        """What the reply in this line cost; its words are not decoded."""
         return self.decode(n, data, _replies).event
 
     def decode(self, n: int, data: bytes, decoder: msgspec.json.Decoder[Value]) -> Value:
-        """As much of a line as a reader wants."""
+        """Decode only the part of a line that a reader wants."""
         try:
             return decoder.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ from teamwright.core.errors import StoreError
 from teamwright.osfiles.private import make_dir, open_file
 
 MOST_BYTES = 1_000_000
-KEPT = 3  # older files
+KEPT = 3  # rotated files
 
 
 def brief(agent: str, event: Event) -> str:
@@ -34,11 +34,11 @@ def brief(agent: str, event: Event) -> str:
 
 
 class LogFile(Struct, eq=False):
-    """Appends lines to `logs/teamwright.log` below our home. One that cannot be written is no reason to stop."""
+    """Appends lines to `logs/teamwright.log` below our home. Failing to write is no reason to stop."""
 
     path: Path
     session: str
-    clean: Callable[[str], str] = str  # takes keys out of what is written down
+    clean: Callable[[str], str] = str  # removes keys from what is logged
 
     def write(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S")

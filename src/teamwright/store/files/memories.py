@@ -1,4 +1,4 @@
-"""Notes that sessions of one project leave for the next, in one private file with one writer at a time."""
+"""Notes that the sessions of a project leave for the next, in one private file with one writer at a time."""
 
 import os
 from pathlib import Path
@@ -19,11 +19,11 @@ class Notebook:
     def __init__(self, home: Home, project: Path, *, patience: float = LOCK_WAIT) -> None:
         name = slug(project)
         self.file = home.memory / "projects" / name / "MEMORY.md"
-        self.before = self.file.with_name("MEMORY.md.before")  # as it was before it was last rewritten
+        self.before = self.file.with_name("MEMORY.md.before")  # as it was before its last rewrite
         self._lock, self._patience = home.run / f"memory-{name}.lock", patience
 
     def read(self) -> str:
-        """All of it; empty if there is none."""
+        """The whole text; empty if there is none."""
         if not self.file.is_file():
             return ""
         fd = open_file(self.file, os.O_RDONLY | os.O_NONBLOCK)
@@ -40,7 +40,8 @@ class Notebook:
         return data.decode("utf-8", errors="replace")
 
     def add(self, answer: str, date: str) -> int:
-        """Put a model's notes with those that are there now; how many were new. The oldest go if there is no room."""
+        """Add a model's notes to those that are there now; returns how many were new. The oldest go if there is no
+        room."""
         fresh = notes.read_answer(answer, date)
         if not fresh:
             return 0
@@ -67,13 +68,13 @@ class Notebook:
             sections, _ = notes.joined(shorter, notes.since(seen, now))
             write_file(self.before, now.encode(errors="replace"))
             self._write(sections)
-            os.utime(self.before)  # later than the file: nothing was added since
+            os.utime(self.before)  # newer than the file: nothing was added since
             return True
         finally:
             lock.release()
 
     def is_fresh(self) -> bool:
-        """Was nothing added since it was last rewritten?"""
+        """Whether nothing was added since the last rewrite."""
         try:
             return self.before.stat().st_mtime_ns >= self.file.stat().st_mtime_ns
         except FileNotFoundError:

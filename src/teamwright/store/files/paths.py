@@ -1,4 +1,4 @@
-"""Paths of every file under TEAMWRIGHT_HOME; ids are checked here before they become part of one."""
+"""Paths of every file under TEAMWRIGHT_HOME. Ids are checked here before they become part of a path."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ class SessionFiles(Struct, frozen=True):
 
     @property
     def name(self) -> Path:
-        """What the person calls it, where somebody gave it a name."""
+        """Holds the session's name, if a person gave it one."""
         return self.dir / "name"
 
     def agent(self, agent: AgentId) -> Path:
@@ -88,7 +88,7 @@ class Home(Struct, frozen=True):
         return self.root / "memory"
 
     def session_lock(self, session: SessionId) -> Path:
-        """The process that runs the session holds this lock."""
+        """The lock held by the process that runs the session."""
         return self.root / "run" / f"session-{checked(session).lower()}.lock"
 
     def project(self, cwd: Path) -> Path:
@@ -102,18 +102,18 @@ class Home(Struct, frozen=True):
 
 
 class SessionEntry(Struct, frozen=True):
-    """One session in a listing. `fault` says why it cannot be resumed; empty if it can, as far as its head tells."""
+    """A session in a listing. `fault` says why it cannot be resumed; empty if it can, as far as its head tells."""
 
     id: SessionId
     path: Path
     modified: int  # milliseconds since 1970
     size: int
     cwd: str = ""
-    prompt: str = ""  # the first one, shortened, on one line
+    prompt: str = ""  # the first one, shortened to one line
     fault: str = ""
     imported: str = ""  # the program that it comes from
-    name: str = ""  # that a person gave it
-    said: bool = True  # somebody has said something in it, or its head does not show that nobody has
+    name: str = ""  # given by a person
+    said: bool = True  # something was said, or the head is too short to tell
 
 
 def home_from(env: Mapping[str, str]) -> Home:
@@ -127,7 +127,7 @@ def is_session_id(text: str) -> bool:
 
 
 def is_beginning(text: str) -> bool:
-    """Of an id, long enough to name a session by it."""
+    """Whether this is the beginning of an id, long enough to name a session."""
     return _BEGINNING.fullmatch(text) is not None
 
 
@@ -138,7 +138,7 @@ def checked(session: str) -> SessionId:
 
 
 def slug(cwd: Path) -> str:
-    """The real path as one readable name. A hash follows where another path could give the same one."""
+    """The real path as one readable name, with a hash if another path could give the same name."""
     real = os.path.realpath(cwd)
     name = re.sub(r"[^A-Za-z0-9]", "-", real)
     if _PLAIN.fullmatch(real) and len(name) <= _LONGEST_SLUG:
@@ -147,7 +147,7 @@ def slug(cwd: Path) -> str:
 
 
 def find_transcript(home: Home, session: str) -> Path | None:
-    """The session's main transcript in whatever project it began; the one written last, should there be two."""
+    """The session's main transcript, whatever project it began in; if there are two, the one written last."""
     if not is_session_id(session):
         return None
     found = [p for d in project_dirs(home) if (p := d / f"{session}.jsonl").is_file()]
@@ -155,7 +155,7 @@ def find_transcript(home: Home, session: str) -> Path | None:
 
 
 def sessions_named(home: Home, named: str) -> list[Path]:
-    """The main transcripts of the sessions that an id, or at least four characters of its beginning, can mean."""
+    """Main transcripts of the sessions that an id, or at least four characters of its beginning, can mean."""
     if is_session_id(named):
         found = find_transcript(home, named) or find_transcript(home, named.lower())
         return [found] if found else []
@@ -167,7 +167,7 @@ def sessions_named(home: Home, named: str) -> list[Path]:
 
 
 def one_session(home: Home, named: str) -> Path:
-    """The main transcript of the session that is meant."""
+    """The main transcript of the session that is meant. Raises UsageError or SessionMissing."""
     found = sessions_named(home, named)
     if not found and len(named) < _FEWEST:
         raise SessionMissing(f"{named!r} is too short for a session's id: give at least its first four characters")
@@ -202,7 +202,7 @@ def list_sessions(home: Home, project: Path | None = None) -> list[SessionEntry]
 
 
 def read_entry(path: Path) -> SessionEntry | None:
-    """Read from the head of the file alone; None if it vanished meanwhile."""
+    """Read from the head of the file only; None if it vanished meanwhile."""
     try:
         with path.open("rb") as file:
             head, stat = file.read(_HEAD), os.fstat(file.fileno())
@@ -222,7 +222,7 @@ def read_entry(path: Path) -> SessionEntry | None:
 
 
 def read_name(files: SessionFiles) -> str:
-    """Empty where nobody gave it one, or it cannot be read: the first prompt stands for it."""
+    """Empty if the session has no name, or it cannot be read: the first prompt is shown instead."""
     try:
         with files.name.open("rb") as file:
             return _as_name(file.read(4 * _LONGEST_NAME).decode(errors="replace"))
@@ -231,7 +231,7 @@ def read_name(files: SessionFiles) -> str:
 
 
 def write_name(files: SessionFiles, name: str) -> str:
-    """The name as it is kept: on one line, and not too long."""
+    """The name as it is stored: on one line, and not too long."""
     kept = _as_name(name)
     write_file(files.name, kept.encode(errors="replace"))
     return kept
@@ -242,7 +242,7 @@ def _as_name(text: str) -> str:
 
 
 def is_unsaid(files: SessionFiles) -> bool:
-    """Is it sure that nothing was said in this session? Not of one that cannot be read."""
+    """Whether surely nothing was said in this session. False if it cannot be read."""
     entry = read_entry(files.transcript)
     return entry is not None and not entry.said and not entry.fault
 
@@ -265,13 +265,13 @@ def _read_head(head: bytes) -> tuple[AgentStarted | None, str | None, str]:
 
 
 def _prompt(message: Message) -> str:
-    """In the person's own words where there are some: what was attached to them is no title."""
+    """The person's own words, if there are any: what was attached to them is no title."""
     own = said_in(message) or [block.text for block in message.blocks if isinstance(block, Text)]
     return " ".join(" ".join(own)[: 4 * _LONGEST_PROMPT].split())[:_LONGEST_PROMPT]
 
 
 def remove_files(files: SessionFiles) -> None:
-    """Everything that a session has on disk outside `state.db`. Hold its lock meanwhile."""
+    """Remove all files of a session outside `state.db`. Hold its lock meanwhile."""
     from teamwright.osfiles.trees import remove_tree  # noqa: PLC0415
 
     try:

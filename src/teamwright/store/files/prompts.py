@@ -19,7 +19,7 @@ class _Rendering(msgspec.Struct, frozen=True):
 
 
 def put(dir: Path, system: tuple[str, ...], tools: tuple[ToolSpec, ...], *, synced: bool = True) -> str:
-    """Store it and return its hash; if synced, durable on return. Nothing is written if it is there already."""
+    """Store a prompt and return its hash; if synced, durable on return. Writes nothing if it is already there."""
     data = msgspec.json.encode(_Rendering(system, tools))
     hash = _hash(data)
     if not (dir / hash).is_file():
@@ -28,7 +28,7 @@ def put(dir: Path, system: tuple[str, ...], tools: tuple[ToolSpec, ...], *, sync
 
 
 def get(dir: Path, hash: str) -> tuple[tuple[str, ...], tuple[ToolSpec, ...]]:
-    """What `put` stored under this hash; refuses bytes that are not what the hash says."""
+    """What `put` stored under this hash; refuses bytes that do not match the hash."""
     path = dir / hash
     if not _HASH.fullmatch(hash):
         raise StoreError(f"{hash!r} is not the name of a stored prompt: the transcript that names it is damaged.")

@@ -1,8 +1,8 @@
 """An agent's transcript: an append-only file of JSON lines with one writer, from which the agent can be resumed.
 
-Against kill -9 a line is safe once `append` returns, against a power cut once `sync` returns. After a sync that failed
-the kernel may have dropped what it could not write, though reading still shows it: so whatever the last good sync does
-not cover is written again or cut off.
+A line survives kill -9 once `append` returns, and a power cut once `sync` returns. After a failed sync the kernel may
+have dropped what it could not write, though reading still shows it. So whatever the last good sync does not cover is
+written again or cut off.
 """
 
 import os
@@ -29,23 +29,23 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Transcript(Struct, eq=False):
-    """The writing end. Only one may exist for a file: the process that runs the agent."""
+    """The writing end. A file has only one: in the process that runs the agent."""
 
-    _doubts: ClassVar[dict[Path, int]] = {}  # where files end of which the rest may not be on the disk
-    _speed: ClassVar[float] = inf  # seconds that the last sync of any of them took: what a new one expects of the disk
+    _doubts: ClassVar[dict[Path, int]] = {}  # where files end whose rest may not be on the disk
+    _speed: ClassVar[float] = inf  # seconds that the last sync of any of them took: what a new one expects
 
     path: Path
     _fd: int
     lines: int
     _size: int
-    _synced: int  # up to where
+    _synced: int  # size that is surely on the disk
     _pace: Pace
-    _unnamed: bool = False  # the directory must be synced too, once
-    _unsynced: list[bytes] = []  # the lines since then
+    _unnamed: bool = False  # the directory must be synced once, too
+    _unsynced: list[bytes] = []  # lines since the last sync
     _broken: str = ""
     _closed: bool = False
     _syncing: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
-    started: Callable[[], Awaitable[None]] | None = None  # a line is safe here as soon as it is written
+    started: Callable[[], Awaitable[None]] | None = None  # None: a line is safe as soon as it is written
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -57,7 +57,8 @@ class Transcript(Struct, eq=False):
 
     @classmethod
     def open(cls, path: Path) -> tuple[Self, list[Durable], int]:
-        """The transcript to continue with, its events, and how many bytes of a half-written end were cut off."""
+        """Open a transcript to continue it. Returns it, its events, and how many bytes of a half-written end were cut
+        off."""
         fd = open_file(path, os.O_RDWR | os.O_APPEND)
         try:
             if (end := Transcript._doubts.get(path)) is not None:
@@ -68,7 +69,7 @@ class Transcript(Struct, eq=False):
             if size < len(data):
                 _keep_damaged(path, data[size:])
                 os.ftruncate(fd, size)
-            _sync_data(fd)  # what a killed process wrote may not be on the disk yet, and counts from here on
+            _sync_data(fd)  # what a killed process wrote counts from here on, and may not be on the disk yet
             Transcript._doubts.pop(path, None)
         except OSError as error:
             os.close(fd)
@@ -110,7 +111,7 @@ class Transcript(Struct, eq=False):
             self._broken = f"half a line could not be taken back ({error.strerror})"
 
     async def sync(self) -> None:
-        """Return when everything appended so far is on the disk. Calls at the same time share one sync."""
+        """Return when everything appended so far is on the disk. Concurrent calls share one sync."""
         self.check()
         target = self._size
         if self._synced >= target:
@@ -131,7 +132,7 @@ class Transcript(Struct, eq=False):
         del self._unsynced[:many]
 
     def _save(self, error: OSError) -> None:
-        """Once more, as if nothing had been written since the last good sync; else that is where the file ends.
+        """Write everything since the last good sync once more; if that fails, the file ends there.
 
         Not in a thread: no line may be appended meanwhile.
         """
@@ -155,7 +156,7 @@ class Transcript(Struct, eq=False):
             self._unnamed = False
 
     def rest(self) -> None:
-        """Give the file handle back until the next line: an agent that waits holds none."""
+        """Close the file handle until the next line: an agent that waits holds none."""
         if self._fd >= 0 and not self._syncing.locked():
             os.close(self._fd)
             self._fd = -1
@@ -167,11 +168,11 @@ class Transcript(Struct, eq=False):
             self._fd = -1
 
     def give_up(self, why: str) -> None:
-        """Nothing more is taken from here on."""
+        """Accept nothing more."""
         self._broken = why
 
     def check(self) -> None:
-        """Raises if nothing can be written to it any more, whatever becomes of the disk."""
+        """Raise if nothing more can be written, even once the disk works again."""
         if self._broken:
             raise DiskError(f"{self.path} takes no more lines: {self._broken}. Check the disk and resume the session.")
 
@@ -185,7 +186,7 @@ class Transcript(Struct, eq=False):
 
 
 class Transcripts(Protocol):
-    """How transcripts are made and continued: `Transcript` itself, or those that an engine shares."""
+    """Makes and opens transcripts: `Transcript` itself, or those that an engine shares."""
 
     def create(self, path: Path) -> Transcript: ...
 
@@ -193,7 +194,7 @@ class Transcripts(Protocol):
 
 
 def read(path: Path, since: int = 0) -> Iterator[tuple[int, Line]]:
-    """Lines after number `since`, also while another process writes; a half-written end is left for later."""
+    """Lines after number `since`, even while another process writes; a half-written end is left for later."""
     try:
         with path.open("rb") as file:
             for n, data in enumerate(file, 1):
@@ -209,13 +210,13 @@ class TranscriptTail:
     """Reads what another process appends to a transcript, each time from where the last read ended."""
 
     def __init__(self, path: Path, since: int = 0) -> None:
-        """Lines up to number `since` are passed over."""
+        """Lines up to number `since` are skipped."""
         self.path = path
-        self.lines = since  # that are known
-        self._passed = self._offset = 0  # lines and bytes that were read
+        self.lines = since  # known so far
+        self._passed = self._offset = 0  # lines and bytes read
 
     def read(self) -> Iterator[tuple[int, Line]]:
-        """Lines that are new; a half-written end is left for later."""
+        """New lines; a half-written end is left for later."""
         try:
             with self.path.open("rb") as file:
                 self._find_place(file)
@@ -232,7 +233,7 @@ class TranscriptTail:
             raise fault("read", self.path, error) from error
 
     def _find_place(self, file: BinaryIO) -> None:
-        """Where the last read ended. A file that was cut or replaced since then is read from its start."""
+        """Go to where the last read ended. A file that was cut or replaced since is read from its start."""
         if self._offset:
             file.seek(self._offset - 1)
             if file.read(1) == b"\n":
@@ -246,7 +247,7 @@ def _encode(line: Line) -> bytes:
         data = _encoder.encode(line)
     except (UnicodeEncodeError, RecursionError) as error:
         raise StoreError(f"An event cannot be recorded: {error}.") from error
-    if b"\n" in data:  # blocks kept verbatim may hold line ends between their tokens, where a space means the same
+    if b"\n" in data:  # verbatim blocks may have line ends between their tokens, where a space means the same
         data = data.replace(b"\n", b" ")
     return data + b"\n"
 
@@ -272,7 +273,7 @@ def decode_line(path: Path, n: int, data: bytes) -> Line:
 
 
 def _load(path: Path, data: bytes) -> tuple[list[Line], int]:
-    """All whole lines and the length of what they fill."""
+    """All whole lines, and the length that they fill."""
     end = data.rfind(b"\n") + 1
     try:
         lines = _decoder.decode_lines(data[:end])
@@ -286,7 +287,7 @@ def _load(path: Path, data: bytes) -> tuple[list[Line], int]:
 
 
 def _load_slowly(path: Path, data: bytes) -> tuple[list[Line], int]:
-    """Something is wrong: find out where. Damage counts as a torn end only if nothing after it can be read."""
+    """Find out what is wrong. Damage counts as a torn end only if nothing after it can be read."""
     rows = data.split(b"\n")[:-1]
     whole = len(rows)
     while whole and not _is_json(rows[whole - 1]):
@@ -299,14 +300,14 @@ def _is_json(row: bytes) -> bool:
     try:
         msgspec.json.decode(row)
     except RecursionError:
-        return True  # too deep for us is not torn
+        return True  # too deeply nested for us is not torn
     except _UNREADABLE:
         return False
     return True
 
 
 def _keep_damaged(path: Path, cut: bytes) -> None:
-    """A line that was never finished is nobody's loss; whole lines that cannot be read are kept beside the file."""
+    """Keep whole lines that cannot be read in a file beside it. An unfinished line is no loss."""
     if b"\n" not in cut:
         return
     fd = open_file(path.with_name(path.name + ".damaged"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)

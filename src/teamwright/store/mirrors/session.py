@@ -1,4 +1,4 @@
-"""A copy of a main conversation beside those of another program, in its layout: its readers find ours as well."""
+"""Copies a main conversation to another program's sessions, in its layout, so that readers of those find it, too."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.private import create_file, fault, write_all
 
-_TAIL = 64 * 1024  # bytes that are read at first to find a file's last line
+_TAIL = 64 * 1024  # bytes read first to find a file's last line
 _encode = msgspec.json.Encoder().encode
 
 
@@ -28,7 +28,7 @@ class SessionMirror:
         self._off = self._began = False
 
     def take_over(self, past: Iterable[Record], cwd: str) -> bool:
-        """What an earlier process said is there already, as far as that one wrote it. False: the file is not ours."""
+        """Append what earlier processes have said but not written. False: the file is not ours."""
         last = last_uuid(self._path)
         entries = [entry for record in past if (entry := self._lines.entry(record, cwd)) is not None]
         known = [n for n, entry in enumerate(entries) if entry["uuid"] == last]
@@ -67,7 +67,7 @@ class SessionMirror:
 
 
 def last_uuid(path: Path) -> str | None:
-    """Of the last line of a file that has one; empty if none has. None: there is no such file, or nothing in it."""
+    """The id in the last line that has one; empty if none has. None: there is no such file, or it is empty."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

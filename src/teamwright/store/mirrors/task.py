@@ -1,6 +1,6 @@
 """Mirrors task lists as plain files, `tasks/LIST/N.json`, for people and other programs.
 
-Written from the store after each change and rebuilt at a start; never read back.
+Written from the store after each change, rebuilt at a start, and never read back.
 """
 
 import re
@@ -25,9 +25,9 @@ from teamwright.store.tables.tasks import Listing, TaskTable
 _WAIT = 5.0  # seconds for another process to finish with the same directory
 _SAFE = re.compile(r"[^\x00-\x1f/\x7f.][^\x00-\x1f/\x7f]*")
 _OURS = re.compile(r"([1-9][0-9]{0,17})\.json")
-_DRAFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}")  # what a killed process left behind
+_DRAFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}")  # left behind by a killed process
 _LONGEST_NAME = 200
-_LARGEST = 1024 * 1024  # bytes of a file that is looked at; ours are smaller
+_LARGEST = 1024 * 1024  # bytes; a larger file is none of ours
 _MOST_TOLD = 20  # files that are named one by one
 
 
@@ -55,7 +55,7 @@ class TaskMirror:
         self._turn = anyio.Lock()
 
     def dir(self, list: str) -> Path:
-        """Where the files of a list lie; a name that would lead elsewhere is refused."""
+        """The directory of a list's files; a name that would lead elsewhere is refused."""
         if not _SAFE.fullmatch(list) or len(list.encode(errors="replace")) > _LONGEST_NAME:
             raise StoreError(
                 f"{shown(list)!r} cannot be the name of a task list: it is not a safe name for a directory."
@@ -63,7 +63,8 @@ class TaskMirror:
         return self._root / "tasks" / list
 
     async def write(self, list: str, ids: Sequence[TaskId]) -> None:
-        """These records as the store has them now. If it fails, only the mirror is behind, until it is rebuilt."""
+        """Write these records as the store has them now. If it fails, only the mirror is behind, until it is
+        rebuilt."""
         async with self._locked(list) as dir:
             found = await self._table.some(list, ids)
             await anyio.to_thread.run_sync(_write_some, dir, found)
@@ -75,14 +76,14 @@ class TaskMirror:
             return [*listing.problems, *await anyio.to_thread.run_sync(_rebuild, dir, listing)]
 
     async def remove(self, list: str) -> None:
-        """The directory, with everything in it."""
-        if _is_there(self.dir(list)):  # without it, no lock is left for a list that had no files
+        """Remove the directory with everything in it."""
+        if _is_there(self.dir(list)):  # otherwise a lock file would be left for a list without files
             async with self._locked(list) as dir:
                 await anyio.to_thread.run_sync(_remove, dir)
 
     @asynccontextmanager
     async def _locked(self, list: str) -> AsyncGenerator[Path, None]:
-        """One writer of a directory at a time, so that an older read never overwrites a newer one."""
+        """Lets one writer at a time at a directory, so that an older read never overwrites a newer one."""
         dir, path = self.dir(list), self._root / "run" / f"tasks-{list}.lock"
         async with self._turn:
             lock = hold(path) or await anyio.to_thread.run_sync(hold, path, _WAIT)
@@ -104,7 +105,7 @@ def _write_some(dir: Path, tasks: Mapping[TaskId, Task | None]) -> None:
         if task is None:
             remove_file(dir / f"{id}.json")
         else:
-            write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start rewrites it
+            write_file(dir / f"{id}.json", _bytes(task), synced=False)  # a start rewrites it, so no sync
 
 
 def _is_there(dir: Path) -> bool:
@@ -136,14 +137,14 @@ def _rebuild(dir: Path, listing: Listing) -> list[str]:
         if found != data:
             if found is not None and not _is_behind(found, task):
                 told.append(f"{shown(str(dir / name))} was changed by somebody else; it is rewritten.")
-            write_file(dir / name, data, synced=False)  # a start rewrites it
+            write_file(dir / name, data, synced=False)  # a start rewrites it, so no sync
     if len(told) > _MOST_TOLD:
         told = [*told[:_MOST_TOLD], f"... and {len(told) - _MOST_TOLD} more such files in {shown(str(dir))}."]
     return told
 
 
 def _clear(path: Path, next: int) -> str:
-    """Files of tasks that are deleted go; what was never ours stays and is told."""
+    """Remove files of deleted tasks; report a file that was never ours."""
     found = _OURS.fullmatch(path.name)
     if _DRAFT.fullmatch(path.name) or (found and int(found[1]) < next and not path.is_dir()):
         remove_file(path)
@@ -154,7 +155,7 @@ def _clear(path: Path, next: int) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """None if there is no such file; empty for what cannot be one of ours."""
+    """None if there is no such file; empty if it cannot be one of ours."""
     try:
         return read_whole(path, _LARGEST, follow=False)
     except SettingsError:
@@ -162,7 +163,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _is_behind(data: bytes, task: Task) -> bool:
-    """Written by us for an older state of the task: a crash came between the store and the mirror."""
+    """Whether we wrote it for an older state of the task: a crash came between the store and the mirror."""
     try:
         found = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

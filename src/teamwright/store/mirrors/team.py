@@ -19,7 +19,7 @@ from teamwright.store.db.disk_policy import Pace
 from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.teams import TeamTable
 
-_SHORT = 2_048  # bytes of a message that is kept for the next copy; a longer one is fetched again
+_SHORT = 2_048  # bytes; a longer message is not kept for the next copy, but fetched again
 _WAIT = 5.0  # seconds for another process to finish its copy
 
 
@@ -31,7 +31,7 @@ class TeamMirror:
         self._teams = teams
         self._mail = mail
         self._turns: dict[str, anyio.Lock] = {}
-        self._known: dict[AgentId, dict[tuple[int, bool], bytes]] = {}  # by reader: what the last copy was made of
+        self._known: dict[AgentId, dict[tuple[int, bool], bytes]] = {}  # by reader: the pieces of the last copy
         self._pace = Pace()
 
     def path(self, team: str) -> Path:
@@ -42,13 +42,13 @@ class TeamMirror:
             await self._write_config(team)
 
     async def write_inbox(self, team: str, *names: str) -> None:
-        """The inboxes of these members."""
+        """Write the inboxes of these members."""
         async with self._alone(team):
             for name in names:
                 await self._write_inbox(team, name)
 
     async def write_team(self, team: str) -> None:
-        """All of it; inboxes of members that are no more are removed."""
+        """Write all of a team; inboxes of members that are gone are removed."""
         async with self._alone(team):
             await self._write_config(team)
             names = {m.name for m in await self._teams.members(team) if m.state != "shutdown"}
@@ -57,14 +57,15 @@ class TeamMirror:
             await anyio.to_thread.run_sync(_sweep, self.path(team) / "inboxes", {f"{name}.json" for name in names})
 
     async def remove(self, team: str) -> None:
-        """After a team's deletion: only what we wrote there."""
+        """Remove the files of a deleted team, but only those that we wrote."""
         async with self._alone(team):
             if await self._teams.team(team) is None:
                 await anyio.to_thread.run_sync(_remove, self.path(team))
                 await self._teams.cleared(team)
 
     async def rebuild(self) -> list[str]:
-        """At start. The names in the directory that are no team's, for the person: they are left alone."""
+        """Write all teams at a start. Returns the names in the directory that belong to no team; they are left
+        alone."""
         for name in await self._teams.removed():
             await self.remove(name)
         names = [team.name for team in await self._teams.teams()]
@@ -75,12 +76,12 @@ class TeamMirror:
 
     @asynccontextmanager
     async def _alone(self, team: str) -> AsyncGenerator[None]:
-        """One writer of a team's files at a time, here and in all processes: the last one has read the latest."""
+        """Lets one writer at a time at a team's files, here and in all processes: the last one has read the latest."""
         path = self._run / f"mirror-{team}.lock"
         async with self._turns.setdefault(team, anyio.Lock()):
             lock = hold(path)
             if lock is None:
-                with anyio.CancelScope(shield=True):  # a lock that nobody knows of would be held for ever
+                with anyio.CancelScope(shield=True):  # if cancelled, the thread would keep the lock for ever
                     lock = await anyio.to_thread.run_sync(hold, path, _WAIT)
             if lock is None:
                 raise StoreError(f"{path} has been held for more than {_WAIT:g} s: the copies are not up to date.")
@@ -103,7 +104,7 @@ class TeamMirror:
             await self._put(self.path(team) / "inboxes" / f"{member.name}.json", data)
 
     async def _pieces(self, reader: AgentId, shown: Mapping[int, bool]) -> dict[int, bytes]:
-        """Each message as it stands in the file. What was written before is kept, so only what is new is fetched."""
+        """Each message as it is in the file. What was written before is kept, so that only new messages are fetched."""
         known = self._known.get(reader, {})
         kept = {n: known[n, read] for n, read in shown.items() if (n, read) in known}
         missing = sorted(shown.keys() - kept.keys())
@@ -116,7 +117,7 @@ class TeamMirror:
         await self._put(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
     async def _put(self, path: Path, data: bytes) -> None:
-        await self._pace.run(partial(write_file, path, data, synced=False))  # a start rewrites it
+        await self._pace.run(partial(write_file, path, data, synced=False))  # a start rewrites it, so no sync
 
 
 def _piece(entry: MailEntry, *, read: bool) -> bytes:
@@ -135,7 +136,7 @@ def _message(entry: MailEntry) -> dict[str, Any]:
 
 
 def _sweep(directory: Path, keep: Iterable[str]) -> None:
-    """Remove inboxes, and drafts of a writer that was killed, but for those to keep."""
+    """Remove inboxes, and drafts of a killed writer, except those to keep."""
     if directory.is_dir():
         for path in [*directory.glob("*.json"), *directory.glob(".*.json.*"), *directory.parent.glob(".*.json.*")]:
             if path.name not in keep:

@@ -48,13 +48,13 @@ _PRIVATE_ENV_NAMES = (
 
 
 def read_layer(path: Path, source: Source, problems: list[str]) -> Layer | None:
-    """The file as a layer, or None where there is none. Faults are reported in `problems`."""
+    """The file as a layer; None if there is none. Faults go into `problems`."""
     try:
         data = read_whole(path, MOST_BYTES)
         twice = None if source == "managed" else problems
         found = decode_object(data, str(path), twice) if data is not None else None
     except SettingsError as error:
-        if source == "managed":  # a policy that cannot be read must not lapse in silence
+        if source == "managed":  # a policy that cannot be read must not lapse silently
             raise SettingsError(f"{error}. The managed policy must be readable; nothing was started.") from None
         problems.append(shown(f"{error}; the file is ignored", most=1000))
         return None
@@ -70,7 +70,7 @@ def layer_of(found: dict[str, Any], source: Source, file: str, problems: list[st
     unread = list(unread_names(found, file))
     if source in ("project", "local"):
         _forbid(values, say)
-        if values.pop(_MARKETPLACES, None):  # what a plugin starts would be seen nowhere
+        if values.pop(_MARKETPLACES, None):  # nothing would show what such a plugin starts
             unread.append(Unread("setting", _MARKETPLACES, file, why=_INSTALL))
     narrow(values, source, say)
     return Layer(source, file, values, tuple(unread))
@@ -87,7 +87,7 @@ def unread_names(found: dict[str, Any], file: str) -> Iterator[Unread]:
 
 
 def fit(value: Any, kind: Any, key: str, say: Say) -> Any | UnsetType:
-    """`value` without what does not fit `kind`; UNSET if nothing of it does."""
+    """`value` without the parts that do not fit `kind`; UNSET if nothing fits."""
     if kind in PARTS:
         return _fit_struct(value, kind, key, say)
     if get_origin(kind) is tuple:
@@ -137,12 +137,12 @@ def _fit_struct(value: Any, kind: type[Struct], key: str, say: Say) -> Any | Uns
 
 @cache
 def fields_of(kind: type[Struct]) -> dict[str, Any]:
-    """Name in the file -> type."""
+    """Names in the file, with their types."""
     return {f.encode_name: f.type for f in msgspec.structs.fields(kind)}
 
 
 def _forbid(values: dict[str, Any], say: Say) -> None:
-    """Take out what a project, trusted or not, may not decide for the person."""
+    """Remove what a project, trusted or not, may not decide for the person."""
     env = cast("dict[str, str]", values.get("env", {}))
     for name in [n for n in env if n.upper().endswith(_PRIVATE_ENV) or n.upper() in _PRIVATE_ENV_NAMES]:
         say(f"env.{name}", "a project cannot set this; put it in your own settings")

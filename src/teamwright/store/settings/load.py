@@ -1,4 +1,4 @@
-"""Settings of every source, lowest first: user, project, local, command line, managed policy.
+"""Loads settings from every source, lowest first: user, project, local, command line, managed policy.
 
 Lists are joined (a deny anywhere counts), objects are merged by key, and single values come from the highest source.
 """
@@ -42,7 +42,7 @@ _BELOW: Mapping[str, tuple[Source, ...]] = {
     "flag": ("user", "project", "local", "flag"),
     "managed": ("user", "project", "local", "flag", "managed"),
 }
-ReadFiles = dict[Path, tuple[Layer | None, list[str]]]  # each file's layer, and what is wrong with it
+ReadFiles = dict[Path, tuple[Layer | None, list[str]]]  # each file's layer, and its faults
 
 
 def project_root(cwd: Path, home: Path) -> Path:
@@ -88,14 +88,14 @@ def load(
 ) -> Settings:
     """Read and merge all sources. `state` is TEAMWRIGHT_HOME; `flag` is `--settings FILE_OR_JSON`, relative to `cwd`.
 
-    Project and local files are opened only if the directory is `trusted`. Faults are told in `problems`; only a
-    `flag` or a managed policy that cannot be read at all raises. `read` has what an earlier call read. `own_rules`: the
-    local file holds what the person said to keep, so its rules count in a directory that is not trusted, too.
+    Project and local files are opened only if the directory is `trusted`. Faults go into `problems`; only a `flag` or a
+    managed policy that cannot be read at all raises. `read` caches files between calls. `own_rules`: the local file
+    holds what the person said to keep, so its rules count even in an untrusted directory.
     """
     problems: list[str] = []
     layers: list[Layer] = []
     files = {} if read is None else read
-    seen: set[str] = set()  # in the home directory, the project's file and the user's are one
+    seen: set[str] = set()  # in the home directory, the project's file and the user's are the same
     for source, path in _files(project, home, state, sources, trusted=trusted):
         real = os.path.realpath(path)
         if real not in seen and (layer := _read(path, source, problems, files)):
@@ -132,7 +132,7 @@ def _read(path: Path, source: Source, problems: list[str], files: ReadFiles) -> 
 def _files(
     project: Path, home: Path, state: Path, sources: Collection[str], *, trusted: bool
 ) -> list[tuple[Source, Path]]:
-    """Those that are there."""
+    """The files that exist."""
     own, local = "settings.json", "settings.local.json"
     theirs = (project / ".claude", project / ".teamwright") if trusted else ()
     places: list[tuple[Source, Path]] = [("user", home / ".claude" / own), ("user", state / own)]
@@ -142,7 +142,7 @@ def _files(
 
 
 def _is_there(path: Path) -> bool:
-    """Also what cannot be looked at: whoever reads it tells why."""
+    """True also if it cannot be looked at: reading it then says why."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -153,7 +153,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _flag_layer(flag: str, path: Path, problems: list[str]) -> Layer:
-    """What a person typed for this run must be readable as a whole: rules that silently do not hold are worse."""
+    """Settings typed for this run must be readable as a whole: rules that silently do not hold are worse."""
     faults: list[str] = []
     try:
         if flag.lstrip().startswith(("{", "[")):
@@ -228,20 +228,20 @@ def _permissions(
 
 
 def _bypass_off(layers: list[Layer]) -> str:
-    """Nobody can turn it on again: the first who says so is named."""
+    """The first file that turns bypassPermissions off: nothing can turn it on again."""
     key = "disableBypassPermissionsMode"
     return next((layer.file for layer in layers if layer.values.get("permissions", {}).get(key)), "")
 
 
 def _hooks(layers: list[Layer]) -> tuple[HookSettings, ...]:
-    """Whoever turns hooks off means their own and those below: a project cannot silence the person's guards."""
+    """A source that turns hooks off silences its own and those below: a project cannot silence the person's guards."""
     silent = {source for layer in layers if layer.values.get("disableAllHooks") for source in _BELOW[layer.source]}
     loud = (layer for layer in layers if layer.values.get("hooks") and layer.source not in silent)
     return tuple(HookSettings(layer.source, layer.file, layer.values["hooks"]) for layer in loud)
 
 
 def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """`high` laid over `low`, field by field as `kind` says."""
+    """`high` merged over `low`, field by field as `kind` says."""
     fields = fields_of(kind)
     out = dict(low)
     for name, value in high.items():
@@ -260,7 +260,7 @@ def merged(low: Mapping[str, Any], high: Mapping[str, Any], kind: type[Struct]) 
 
 
 def _rules(layers: list[Layer], kind: str, base: Path) -> tuple[SettingsRule, ...]:
-    """All of them, lowest source first. Relative patterns begin at the project, whatever their source."""
+    """The rules of all sources, lowest first. Relative patterns start at the project, whatever their source."""
     found = (
         SettingsRule(text, layer.source, base)
         for layer in layers
@@ -295,9 +295,9 @@ def _trusted(own: Own, home: Path, problems: list[str]) -> tuple[Path, ...]:
 
 
 def describe(settings: Settings, secrets: Sequence[str] = ()) -> list[tuple[str, Any, Source, str]]:
-    """(key, value, source, file) of every setting in effect, our defaults included; for `teamwright config`.
+    """(key, value, source, file) of every setting in effect, including our defaults; for `teamwright config`.
 
-    No password, header or token stands there, nor any of `secrets`.
+    Passwords, headers, tokens and `secrets` are concealed.
     """
     from teamwright.core.policies.redaction import concealed, withheld  # noqa: PLC0415  # its patterns take a while
 

@@ -52,7 +52,7 @@ class SandboxCredentials(Struct, frozen=True, rename="camel"):
 
 
 class SandboxPart(Struct, frozen=True, rename="camel"):
-    """Names of the reference. Those typed `Any` are read and have no effect here."""
+    """Names are those of the reference. Fields typed `Any` are read and have no effect here."""
 
     enabled: bool = False
     auto_allow_bash_if_sandboxed: bool = False
@@ -73,7 +73,7 @@ class SandboxPart(Struct, frozen=True, rename="camel"):
 
 
 class OwnSandbox(Struct, frozen=True, rename="camel"):
-    """`teamwright.sandbox`: whose hooks and servers run inside, and whether package managers have caches there."""
+    """`teamwright.sandbox`: whose hooks and servers run inside, and whether package managers get caches there."""
 
     hooks: Where = "project"
     servers: Where = "project"
@@ -89,14 +89,14 @@ class SandboxSettings(Struct, frozen=True):
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()  # with `credentials.files`
     sockets: tuple[str, ...] = ()
-    allowed_domains: tuple[str, ...] = ()  # without those that only a project names
-    project_domains: tuple[str, ...] = ()  # they count once a person has seen them
-    without_effect: tuple[str, ...] = ()  # names that were set and do nothing here
+    allowed_domains: tuple[str, ...] = ()  # except those that only a project names
+    project_domains: tuple[str, ...] = ()  # named only by a project: they count once a person has seen them
+    without_effect: tuple[str, ...] = ()  # names that are set but do nothing here
 
 
 SANDBOX_PARTS: tuple[type[Struct], ...] = (SandboxPart, SandboxFiles, SandboxNetwork, SandboxCredentials)
 
-# What a project may say: these values, or these lists. Everything else of the block would open something.
+# What a project may say: these values and these lists. Everything else in the block would open something.
 _NARROWING: Mapping[str, Any] = {
     "enabled": True,
     "failIfUnavailable": True,
@@ -122,7 +122,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def narrow(values: dict[str, Any], source: str, say: Say) -> None:
-    """Take out of one source's block what that source may not decide."""
+    """Remove from one source's block what that source may not decide."""
     block: dict[str, Any] = values.get("sandbox", {})
     if source != "managed":
         for name in _MANAGED_ONLY:
@@ -153,7 +153,7 @@ def _keep_inside(own: dict[str, Any], say: Say) -> None:
 def combine(
     part: SandboxPart, layers: Iterable[tuple[str, Mapping[str, Any]]], project: Path, home: Path
 ) -> SandboxSettings:
-    """The merged block, and its paths by the source that wrote them; `layers` are (source, values), lowest first."""
+    """The merged block, with its paths by source; `layers` are (source, values), lowest first."""
     blocks = [(source, values["sandbox"]) for source, values in layers if values.get("sandbox")]
     lists = _Lists(blocks, project, home)
     files = [(source, one["path"]) for source, one in lists.under("credentials", "files")]
@@ -174,7 +174,7 @@ def combine(
 
 
 class _Lists(Struct, frozen=True):
-    """What stands in the lists of all blocks, by source; relative paths start at `project` or `home`."""
+    """The lists of all blocks by source; relative paths start at `project` or `home`."""
 
     blocks: Sequence[tuple[str, Mapping[str, Any]]]
     project: Path
@@ -198,7 +198,7 @@ class _Lists(Struct, frozen=True):
 
 
 def _domains(named: Sequence[tuple[str, str]], *, managed_only: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those that count, and those that only a project names."""
+    """The domains that count, and those that only a project names."""
     only = ("managed",) if managed_only else ("user", "local", "flag", "managed")
     ours = dict.fromkeys(one for source, one in named if source in only)
     theirs = dict.fromkeys(one for source, one in named if source == "project" and one not in ours)
@@ -206,7 +206,8 @@ def _domains(named: Sequence[tuple[str, str]], *, managed_only: bool) -> tuple[t
 
 
 def _absolute(text: str, source: str, project: Path, home: Path) -> str:
-    """`/a` and `//a` from the root, `~/a` at home; others from the project, in the person's own file from home."""
+    """`/a` and `//a` are from the root, `~/a` from home; others from the project or, in the person's own file, from
+    home."""
     if text == "~" or text.startswith("~/"):
         return normpath(home / text[2:])
     if text.startswith("/"):
@@ -215,7 +216,7 @@ def _absolute(text: str, source: str, project: Path, home: Path) -> str:
 
 
 def _leaves(block: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any]]:
-    """Dotted names of the block; what has no effect is not looked into."""
+    """Dotted names in the block, without looking into parts that have no effect."""
     for name, value in block.items():
         where = f"{above}{name}"
         if isinstance(value, dict) and where in ("filesystem", "network", "credentials"):

@@ -1,4 +1,4 @@
-"""Writes permission rules into a settings file: merged into what is there, and replaced as a whole."""
+"""Writes permission rules into a settings file: merges them into its content, and replaces it as a whole."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +15,8 @@ from teamwright.store.settings.file import MOST_BYTES
 def change_rules(
     file: Path, behaviour: Behaviour, *, add: Iterable[str] = (), remove: Iterable[str] = (), state: Path
 ) -> bool:
-    """As the file spells them. False: there was nothing to change. Raises StoreError for a file that stays as it is."""
+    """Rules are as the file spells them. False: nothing to change. Raises StoreError if the file could not be
+    changed."""
     with alone_with(file, state):
         if linked := next((path for path in (file.parent, file) if path.is_symlink()), None):
             raise SettingsError(f"{linked} is a link, and rules are saved in a true file of the project only")
@@ -36,7 +37,7 @@ def change_rules(
         if whole:
             replace(file, whole)
         else:
-            file.unlink()  # an empty one would be taken for settings of the project
+            file.unlink()  # an empty one would count as settings of the project
         return True
 
 

@@ -1,4 +1,5 @@
-"""Writes single values into the person's own settings file: merged into what is there, and replaced as a whole."""
+"""Writes single values into the person's own settings file: merges them into its content, and replaces it as a
+whole."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,14 +16,14 @@ FILE = "settings.json"
 
 
 def save_values(state: Path, values: Mapping[str, Any]) -> Path:
-    """`{"teamwright.notify": "off"}`; None takes a key out. The file that says so now; everything else in it stays.
+    """Save values such as `{"teamwright.notify": "off"}`; None removes a key. Everything else in the file stays.
 
-    Raises UsageError for a value that does not fit, StoreError for a file that cannot be read or written.
+    Returns the file. Raises UsageError for a value that does not fit, StoreError if the file cannot be read or written.
     """
     for key, value in values.items():
         if value is not None:
             check_value(key, value)
-    file = (state / FILE).resolve()  # people keep theirs behind a link
+    file = (state / FILE).resolve()  # people may keep it behind a link
     with alone_with(file, state):
         data = read_whole(file, MOST_BYTES)
         whole: dict[str, Any] = {} if data is None else decode_object(data, str(file))
@@ -33,12 +34,12 @@ def save_values(state: Path, values: Mapping[str, Any]) -> Path:
 
 
 def save_sandbox(state: Path, *, on: bool) -> Path:
-    """Whether the person's commands run in the sandbox: the file that says so now. Raises StoreError."""
+    """Turn the sandbox for the person's commands on or off; returns the settings file. Raises StoreError."""
     return save_values(state, {"sandbox.enabled": on, "sandbox.autoAllowBashIfSandboxed": on})
 
 
 def kind_of(key: str) -> Any:
-    """The type of a setting. Raises UsageError for a name that no setting has."""
+    """The type of a setting. Raises UsageError for an unknown name."""
     kind: Any = SettingsFile
     for name in key.split("."):
         fields = fields_of(kind) if kind in PARTS else {}
@@ -49,7 +50,7 @@ def kind_of(key: str) -> Any:
 
 
 def check_value(key: str, value: Any) -> None:
-    """Raises UsageError for one that does not fit."""
+    """Raises UsageError if the value does not fit."""
     wrong: list[str] = []
 
     def say(where: str, what: str) -> None:
@@ -73,6 +74,6 @@ def _put(file: Path, whole: dict[str, Any], key: str, value: Any) -> None:
         block[last] = value
         return
     block.pop(last, None)
-    for outer, name in reversed(opened):  # nothing empty is left behind
+    for outer, name in reversed(opened):  # leave nothing empty behind
         if not outer[name]:
             del outer[name]

@@ -9,7 +9,7 @@ from teamwright.core.data.extensions.unread import Unread
 from teamwright.core.data.message import Effort
 from teamwright.store.settings.sandbox import SANDBOX_PARTS, OwnSandbox, SandboxPart, SandboxSettings
 
-LOCAL = ".teamwright/settings.local.json"  # below the project: the person's own, where rules are saved
+LOCAL = ".teamwright/settings.local.json"  # below the project: the person's own file, where rules are saved
 Source = Literal["default", "user", "project", "local", "flag", "managed"]
 DefaultMode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions"]
 TeammateMode = Literal["auto", "in-process", "tmux", "iterm2", "local"]
@@ -27,17 +27,17 @@ class Provider(Struct, frozen=True, rename="camel"):
 
 
 class WebSearch(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Who searches the web for agents. One source gives all of it: a key never meets another source's address."""
+    """Who searches the web for agents. All of it comes from one source: a key never meets another source's address."""
 
     provider: Literal["anthropic", "openai", "searxng", "brave"]
-    url: str | None = None  # of an engine
-    key_env: str | None = None  # likewise
-    model: str | None = None  # of a provider of models: the one that searches
+    url: str | None = None  # of a search engine
+    key_env: str | None = None  # of a search engine
+    model: str | None = None  # that searches, if a provider of models does
     results: Annotated[int, Meta(ge=1, le=20)] = 10
 
     @property
     def key_name(self) -> str | None:
-        """The variable that holds an engine's key."""
+        """The variable that holds the search engine's key."""
         return self.key_env or ("BRAVE_API_KEY" if self.provider == "brave" else None)
 
 
@@ -48,12 +48,12 @@ class Budget(Struct, frozen=True, rename="camel"):
 
 
 class MailPart(Struct, frozen=True, rename="camel"):
-    """What members of a team may write to each other."""
+    """Limits of what members of a team write to each other."""
 
     kib: Annotated[int, Meta(ge=1, le=16_384)] = 256  # of one message
-    per_minute: Count = 600  # messages of one sender
-    unread: Count = 1000  # messages that wait for one reader
-    answers: Annotated[int, Meta(ge=2)] = 40  # in a row between two, without any work in between
+    per_minute: Count = 600  # messages from one sender
+    unread: Count = 1000  # messages waiting for one reader
+    answers: Annotated[int, Meta(ge=2)] = 40  # in a row between two members, without any work in between
 
 
 class LandPart(Struct, frozen=True, rename="camel"):
@@ -61,22 +61,22 @@ class LandPart(Struct, frozen=True, rename="camel"):
 
     check: str | None = None  # a command line
     check_seconds: Seconds = 1800.0
-    target: str | None = None  # a branch; else the one that is checked out in the main tree
+    target: str | None = None  # a branch; None: the one checked out in the main tree
     method: Literal["merge", "rebase"] = "merge"
-    ahead: Annotated[int, Meta(ge=0, le=8)] = 1  # branches that are merged on top of the one that is checked
+    ahead: Annotated[int, Meta(ge=0, le=8)] = 1  # branches merged on top of the one that is checked
 
 
 class EnginePart(Struct, frozen=True, rename="camel"):
-    """The engine that sessions of this person run on, if any."""
+    """The engine for this person's sessions, if any."""
 
     url: str | None = None  # or `@FILE`
-    creds: str | None = None  # a file, in place of a password
-    ca: str | None = None  # a file
-    patience_seconds: Seconds = 600.0  # that an engine which is away is waited for
-    worker_wait_seconds: Seconds = 600.0  # that a remote agent waits for a worker
-    drain_seconds: Seconds = 30.0  # that a worker which is asked to leave lets running calls end
-    fetch_from: tuple[str, ...] = ()  # addresses of repositories that a worker may fetch from
-    code_mb: int = field(name="codeMB", default=512)  # of a repository that are sent to the engine at most
+    creds: str | None = None  # a file of credentials, in place of a password
+    ca: str | None = None  # a file of trusted certificates
+    patience_seconds: Seconds = 600.0  # to wait for an engine that is away
+    worker_wait_seconds: Seconds = 600.0  # for which a remote agent waits for a worker
+    drain_seconds: Seconds = 30.0  # for which a worker that leaves lets running calls end
+    fetch_from: tuple[str, ...] = ()  # addresses of repositories that workers may fetch from
+    code_mb: int = field(name="codeMB", default=512)  # of a repository's code that is sent to the engine, at most
 
 
 class Own(Struct, frozen=True, rename="camel"):
@@ -89,7 +89,7 @@ class Own(Struct, frozen=True, rename="camel"):
     silence_seconds: Seconds = 120.0
     model_silence_seconds: Seconds = 60.0
     max_agents: Count = 100
-    max_mcp_tools: Annotated[int, Meta(ge=0)] = 40  # listed in every request; if there are more, behind a search
+    max_mcp_tools: Annotated[int, Meta(ge=0)] = 40  # listed in every request; more of them are put behind a search
     max_depth: Annotated[int, Meta(ge=0)] = 3
     question_timeout_seconds: Seconds = 300.0
     shutdown_timeout_seconds: Seconds = 60.0
@@ -100,9 +100,9 @@ class Own(Struct, frozen=True, rename="camel"):
     proactive_seconds: Seconds = 60.0  # between two ticks of an idle agent in proactive mode
     agent_summaries: bool = False
     hand_off_check: bool = False
-    summary_seconds: Seconds = 30.0  # at least, between two summaries of one agent
+    summary_seconds: Seconds = 30.0  # between two summaries of one agent, at least
     prompt_suggestions: bool = False
-    mcp_form_defaults: bool = False  # where nobody can be asked, a server's form is answered with its own defaults
+    mcp_form_defaults: bool = False  # answer servers' forms with their own defaults if nobody can be asked
     session_memory: bool = False
     memory_turns: Count = 10
     consolidate_memory: bool = False
@@ -111,7 +111,7 @@ class Own(Struct, frozen=True, rename="camel"):
     split_panes: bool = True
     notify: Notify = "desktop"
     terminal_title: bool = True
-    notify_seconds: Seconds = 10.0  # that a turn takes at least before its end is reported
+    notify_seconds: Seconds = 10.0  # shorter turns do not report their end
     budget: Budget = Budget()
     mail: MailPart = MailPart()
     land: LandPart = LandPart()
@@ -119,9 +119,9 @@ class Own(Struct, frozen=True, rename="camel"):
     providers: dict[str, Provider] = {}
     web_search: WebSearch | None = None
     engine: EnginePart = EnginePart()
-    windows: dict[str, Count] = {}  # model name -> tokens that fit, where the catalogue does not know better
+    windows: dict[str, Count] = {}  # model name -> tokens that fit, if the catalogue does not know
     lean: bool | None = None  # None: by the model's window
-    mirror_sessions: bool | None = None  # beside those of another program; None: if CLAUDE_CONFIG_DIR is set
+    mirror_sessions: bool | None = None  # copy sessions to another program's; None: if CLAUDE_CONFIG_DIR is set
     trusted_directories: tuple[str, ...] = ()
 
 
@@ -135,26 +135,26 @@ class PermissionsPart(Struct, frozen=True, rename="camel"):
 
 
 class Attribution(Struct, frozen=True, rename="camel"):
-    """What commits and pull requests of agents end with; empty: nothing."""
+    """What agents' commits and pull requests end with; empty: nothing."""
 
     commit: str = ""
     pr: str = ""
 
 
 class LanguageServer(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A program that says what is wrong with a file. One source gives all of it."""
+    """A program that reports what is wrong with a file. All of it comes from one source."""
 
     command: str
     extensions: Annotated[tuple[str, ...], Meta(min_length=1)]  # `.py`
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    language: str = ""  # as the protocol names it; else the extension
-    options: dict[str, Any] = {}  # what it is told at its start and when it asks
-    wait_seconds: Annotated[float, Meta(gt=0, le=30)] = 2.0  # after an edit
+    language: str = ""  # the protocol's name for it; empty: the extension
+    options: dict[str, Any] = {}  # told to the server at its start and when it asks
+    wait_seconds: Annotated[float, Meta(gt=0, le=30)] = 2.0  # to wait after an edit
 
 
 class StatusCommand(Struct, frozen=True, rename="camel"):
-    """A command whose output is the status line. One source gives all of it."""
+    """A command whose output is the status line. All of it comes from one source."""
 
     command: Annotated[str, Meta(min_length=1)]
     type: Literal["command"] = "command"
@@ -166,13 +166,13 @@ class WorktreePart(Struct, frozen=True, rename="camel"):
 
 
 class SettingsFile(Struct, frozen=True, rename="camel"):
-    """Everything in one settings file that we know of. Other names there belong to other programs."""
+    """Everything that we know in a settings file. Other names belong to other programs."""
 
     permissions: PermissionsPart = PermissionsPart()
     env: dict[str, str] = {}
     model: str | None = None
     effort: Effort | None = None
-    editor_mode: str | None = None  # of the app's input: `vim`, or anything else
+    editor_mode: str | None = None  # of the app's input: `vim` or anything else
     hooks: dict[str, Any] = {}
     mcp: dict[str, Any] = {}
     lsp: dict[str, LanguageServer] = {}
@@ -181,27 +181,27 @@ class SettingsFile(Struct, frozen=True, rename="camel"):
     status_line: StatusCommand | None = None
     enable_all_project_mcp_servers: bool = False
     disabled_mcpjson_servers: tuple[str, ...] = ()
-    enabled_mcpjson_servers: tuple[str, ...] = ()  # trust in the directory approves them all
+    enabled_mcpjson_servers: tuple[str, ...] = ()  # no effect: trusting the directory approves them all
     enabled_plugins: dict[str, bool] = {}
     extra_known_marketplaces: dict[str, Any] = {}
     output_style: str | None = None
     language: str | None = None
     attribution: Attribution = Attribution()
-    include_co_authored_by: bool = False  # nothing is added unless `attribution` says what
+    include_co_authored_by: bool = False  # no effect: `attribution` says what is added
     always_thinking_enabled: bool | None = None
     api_key_helper: str | None = None
     disable_all_hooks: bool = False
     teamwright: Own = Own()
 
 
-# Here a name that nobody knows is a slip worth telling.
+# In these an unknown name is a slip worth reporting.
 OURS: tuple[type[Struct], ...] = (Own, Budget, MailPart, LandPart, EnginePart, OwnSandbox)
 # Merged field by field.
 PARTS: tuple[type[Struct], ...] = (SettingsFile, PermissionsPart, WorktreePart, Attribution, *OURS, *SANDBOX_PARTS)
 
 
 class Layer(Struct, frozen=True):
-    """One source as it was read: what fits the schema, under the names of the file; and the names that do not."""
+    """One source as it was read: `values` fit the schema, under the file's names; `unread` are names that do not."""
 
     source: Source
     file: str
@@ -212,11 +212,11 @@ class Layer(Struct, frozen=True):
 class SettingsRule(Struct, frozen=True):
     text: str
     source: Source
-    base: Path  # where its relative path patterns begin
+    base: Path  # where relative path patterns start
 
 
 class HookSettings(Struct, frozen=True):
-    """The hooks of one file, unread; those of all sources run."""
+    """The hooks of one file, not yet parsed; those of all sources run."""
 
     source: Source
     file: str
@@ -256,8 +256,8 @@ class Settings(Struct, frozen=True):
     own: Own = Own()
     trusted_directories: tuple[Path, ...] = ()  # `own.trusted_directories`, made absolute
     problems: tuple[str, ...] = ()
-    layers: tuple[Layer, ...] = ()  # lowest first; `describe` tells them
+    layers: tuple[Layer, ...] = ()  # lowest first
 
     def file_of(self, name: str) -> str:
-        """The file whose value of a setting counts; empty where none has it."""
+        """The file whose value of a setting counts; empty if none has it."""
         return next((layer.file for layer in reversed(self.layers) if name in layer.values), "")

@@ -1,4 +1,4 @@
-"""Bundles of code that a space has; only a replica of an engine's log has this table."""
+"""Bundles of code that a space has. Only a replica of an engine's log has this table."""
 
 from teamwright.core.data.code import Parcel
 from teamwright.store.acts.bundles import AddBundle
@@ -15,7 +15,7 @@ class BundleTable:
         await self._db.write(AddBundle(parcel))
 
     async def of(self, project: str) -> list[Parcel]:
-        """Of one repository, the oldest first."""
+        """Bundles of one repository, the oldest first."""
         sql = "SELECT project, tip, prerequisites, object, bytes FROM bundles WHERE project = ? ORDER BY added, tip"
         rows = await self._db.read(fetch_all(sql, (project,)))
         return [Parcel(row[0], row[1], tuple(row[2].split()), row[3], row[4]) for row in rows]

@@ -51,7 +51,7 @@ class JobTable(Struct, eq=False):
     async def begin(
         self, job: "JobRow", session: SessionId, *, agent: NewAgent | None = None, letter: Letter | None = None
     ) -> None:
-        """A job begins: its row, its agent's row and its first letter, all or nothing."""
+        """Store a job's row, its agent's row and its first letter, all or nothing."""
         what = (job.kind, job.call, job.description, job.background, job.started)
         await self._db.write(BeginJob(job.id, job.run, session, job.owner, *what, agent, letter))
 
@@ -59,7 +59,8 @@ class JobTable(Struct, eq=False):
         await self._db.write(MoveToBackground(job, run))
 
     async def finish(self, job: JobId, run: int, status: JobStatus, result: JobResult, *, owed: bool) -> bool:
-        """Final state and, in the same transaction, whether its owner is owed a notice. False: it was final already."""
+        """Store the final state and, in the same transaction, whether the owner is owed a notice. False: it was already
+        final."""
         return await self._db.write(FinishJob(job, run, status, result, owed))
 
     async def post_notice(self, job: JobId, run: int, letter: Letter) -> bool:
@@ -67,11 +68,11 @@ class JobTable(Struct, eq=False):
         return await self._db.write(PostNotice(job, run, letter))
 
     async def claim(self, job: JobId, run: int, call: CallId, letter: LetterId) -> bool:
-        """The owner has read the end by itself. False if it has been told by a letter already."""
+        """The owner has read the end by itself. False if a letter has already told it."""
         return await self._db.write(ClaimNotice(job, run, call, letter))
 
     async def owe_again(self, job: JobId, run: int) -> None:
-        """A claim did not reach its reader's transcript."""
+        """Owe the notice again: a claim did not reach its reader's transcript."""
         await self._db.write(OweAgain(job, run))
 
     async def all(self, session: SessionId) -> list[JobRow]:
@@ -79,7 +80,7 @@ class JobTable(Struct, eq=False):
         return await self._select("jobs.session = (SELECT n FROM sessions WHERE id = ?)", session)
 
     async def of_agents(self, session: SessionId) -> list[JobRow]:
-        """The same without those that its main agent started itself."""
+        """Like `all`, without the jobs that the main agent itself started."""
         where = "jobs.session = (SELECT n FROM sessions WHERE id = ?) AND agents.id <> ?"
         return await self._select(where, session, session)
 
@@ -95,7 +96,7 @@ class JobTable(Struct, eq=False):
         return [_row(row) for row in await self._db.read(fetch_all(sql, values))]
 
     async def agents(self, session: SessionId) -> list[NewAgent]:
-        """Every agent that a session has started, the main one left out."""
+        """Every agent that a session has started, without the main one."""
         sql = """
             SELECT agents.id, sessions.id, parent, kind, name, depth FROM agents
             JOIN sessions ON sessions.n = agents.session WHERE sessions.id = ? AND parent IS NOT NULL ORDER BY agents.n

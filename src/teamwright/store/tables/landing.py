@@ -1,4 +1,4 @@
-"""The landing queue in `state.db`, each change one transaction across processes."""
+"""The landing queue in `state.db`. Each change is one transaction across processes."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from teamwright.store.acts.landing import ChangeLanding, QueueBranch, SendBack, 
 from teamwright.store.db.database import Database
 from teamwright.store.tables.rows.landing import COLUMNS, find_entry, read_entry
 
-# What can keep another entry from landing. One that was sent back does so until its branch is queued again.
+# What can keep another entry from landing. An entry that was sent back does so until its branch is queued again.
 _BLOCKING = f"""
     SELECT {COLUMNS} FROM landing AS own WHERE repo = ? AND target = ? AND (state IN ('waiting', 'trying') OR
         state = 'sent_back' AND NOT EXISTS (
@@ -41,7 +41,7 @@ class LandTable:
         return await self._db.write(ChangeLanding(id, before, after, reason, commit))
 
     async def send_back(self, id: LandId, reason: str, output: str = "") -> SentBack | None:
-        """The entry, its owner's letter and its task, in one transaction. None: it is not tried any more."""
+        """Change the entry, its owner's letter and its task in one transaction. None: it is not tried any more."""
         return await self._db.write(SendBack(id, reason, output))
 
     async def get(self, id: LandId) -> LandEntry | None:
@@ -51,7 +51,7 @@ class LandTable:
         return await self._db.read(work)
 
     async def entries(self, repo: str, most: int = 200) -> list[LandEntry]:
-        """Of a repository, the newest last: all that are open, and the last `most` that are decided."""
+        """Entries of a repository, the newest last: all open ones, and the last `most` that are decided."""
         sql = f"""
             SELECT {COLUMNS} FROM landing WHERE repo = :repo AND (state IN ('waiting', 'trying') OR n IN (
                 SELECT n FROM landing WHERE repo = :repo AND state NOT IN ('waiting', 'trying')
@@ -65,7 +65,7 @@ class LandTable:
         return await self._db.read(work)
 
     async def blocking(self, repo: str, target: str) -> tuple[list[LandEntry], Blockers]:
-        """All that wait, are tried, or came back and keep others waiting; and who depends on whom."""
+        """Entries that wait, are tried, or came back and keep others waiting; and who depends on whom."""
 
         def work(db: sqlite3.Connection) -> tuple[list[LandEntry], Blockers]:
             entries = [read_entry(row) for row in db.execute(_BLOCKING, (repo, target))]

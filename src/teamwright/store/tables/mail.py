@@ -1,6 +1,6 @@
 """Mail between team members, stored with its letter in one transaction, and the fate of each message.
 
-The rows stay after the delivery: they are the audit log.
+Rows stay after delivery: they are the audit log.
 """
 
 import sqlite3
@@ -31,8 +31,8 @@ from teamwright.store.db.statements import fetch_all, fetch_one
 from teamwright.store.tables.mail_insert import LIMITS, MailLimits, Stored, cut_to_limit
 from teamwright.store.tables.rounds import rounds_spent
 
-MOST_READ = 200  # of the messages that were read, an inbox shows the last ones
-_AT_ONCE = 500  # messages that one statement fetches
+MOST_READ = 200  # messages already read that an inbox still shows
+_AT_ONCE = 500  # messages fetched by one statement
 _letters = msgspec.json.Decoder(Letter)
 
 
@@ -63,15 +63,15 @@ class MailTable:
     # --- sending
 
     async def post_mail(self, mail: Mail) -> Stored | Refused:
-        """Durable on return. The same id again: nothing is stored, and the answer is the first one's."""
+        """Durable on return. For a known id nothing is stored, and the first answer is given again."""
         return (await self.post_all([mail]))[0]
 
     async def post_all(self, mails: Sequence[Mail]) -> list[Stored | Refused]:
-        """One commit, for instance for a broadcast; each is stored or refused by itself."""
+        """One commit for several, such as a broadcast; each is stored or refused by itself."""
         return await self._db.write(PostMail(tuple(cut_to_limit(mail, self.limits) for mail in mails), self.limits))
 
     async def readers_of(self, key: str) -> list[str]:
-        """For whom the message of a call was stored, by the key of its letters; a broadcast has several."""
+        """Names of those for whom the message of a call was stored; several for a broadcast."""
         sql = "SELECT to_name FROM mail WHERE (id = ? OR (id > ? AND id < ?)) AND state <> 'refused' ORDER BY part"
         found = (f"m-{key}", f"m-{key}-", f"m-{key}.")  # `.` comes after `-`
         return [name for (name,) in await self._db.read(fetch_all(sql, found))]
@@ -79,7 +79,7 @@ class MailTable:
     # --- reading
 
     async def audit(self, team: str, *, since: int = 0, most: int = 1000) -> list[MailEntry]:
-        """Everything that was sent in a team, in order, from the `n` after `since` on."""
+        """Everything sent in a team, in order, after number `since`."""
         return await self._entries("teams.name = ? AND mail.n > ? ORDER BY mail.n LIMIT ?", team, since, most)
 
     async def newest(self, team: str, most: int) -> list[MailEntry]:
@@ -87,7 +87,7 @@ class MailTable:
         return (await self._entries("teams.name = ? ORDER BY mail.n DESC LIMIT ?", team, most))[::-1]
 
     async def shown(self, team: str, reader: AgentId, *, most_read: int = MOST_READ) -> dict[int, bool]:
-        """The numbers of what an inbox shows, and whether each was read: a look that costs little."""
+        """The numbers of the messages that an inbox shows, and whether each was read. Costs little."""
         sql = """
             SELECT n, 0 FROM mail WHERE reader = :reader AND state = 'stored' AND team = :team
             UNION ALL
@@ -108,7 +108,7 @@ class MailTable:
         return await self._db.read(work)
 
     async def entries(self, numbers: Sequence[int]) -> list[MailEntry]:
-        """Messages by their numbers, in order; those that are gone are left out."""
+        """Messages by number, in order; missing ones are left out."""
         found: list[MailEntry] = []
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
@@ -120,25 +120,26 @@ class MailTable:
         return (await self._db.read(fetch_one(sql, (reader,))))[0]
 
     async def has_written(self, sender: AgentId, reader: AgentId, *, since: int) -> bool:
-        """Has it told the reader something from that moment on, besides that it is idle?"""
+        """Whether it has told the reader something since then, other than that it is idle."""
         sql = """
             SELECT 1 FROM mail WHERE sender = (SELECT n FROM agents WHERE id = ?) AND sent_at >= ?
             AND reader = (SELECT n FROM agents WHERE id = ?) AND state <> 'refused' AND id NOT LIKE 'i-%' LIMIT 1
         """
         return bool(await self._db.read(fetch_all(sql, (sender, since, reader))))
 
-    # --- what cannot be delivered
+    # --- failed deliveries
 
     async def failed(self, letters: Sequence[LetterId], why: str) -> list[LetterId]:
-        """An attempt to handle these has failed. Those that are dead letters now, set aside after the third."""
+        """An attempt to handle these has failed. Returns the dead letters among them, set aside after the third."""
         return await self._db.write(FailMail(tuple(letters), why))
 
     async def drop_letters(self, letters: Sequence[LetterId]) -> list[LetterId]:
-        """Letters that are no mail and cannot be handled: kept, but handed to nobody. Those that still waited."""
+        """Set aside letters that are no mail and cannot be handled. They are kept, but handed to nobody. Returns those
+        that waited."""
         return await self._db.write(DropLetters(tuple(letters)))
 
     async def untold(self, team: str) -> list[MailEntry]:
-        """Messages that failed after they were stored, and of which lead and sender have not been told."""
+        """Messages that failed after they were stored, without lead and sender knowing it."""
         return await self._entries("teams.name = ? AND told = 0 AND state IN ('undeliverable', 'dead')", team)
 
     async def told(self, letters: Sequence[LetterId]) -> None:
@@ -148,7 +149,7 @@ class MailTable:
     # --- answering without working
 
     def worked_soon(self, agent: AgentId) -> None:
-        """Queued: the agent has used a tool other than for talking."""
+        """Queued: the agent has used a tool for more than talking."""
         self._db.write_soon(NoteWork(agent))
 
     def progressed_soon(self, agent: AgentId) -> None:
@@ -156,7 +157,8 @@ class MailTable:
         self._db.write_soon(NoteProgress(agent))
 
     async def untold_rounds(self, team: str) -> int:
-        """How often members of a team have woken each other, if nothing came of it and that was not told yet; or 0."""
+        """How often a team's members have woken each other without effect, if that must stop and was not told yet; else
+        0."""
         if not await self._db.read(partial(rounds_spent, team=team, each=self.limits.answers)):
             return 0
         return await self._db.write(TellOfRounds(team, self.limits.answers))
@@ -188,7 +190,7 @@ def _text(letter: bytes | None) -> str:
 
 
 def count_unread(path: Path) -> dict[str, int]:
-    """By team, for somebody who only counts: from another thread, by a connection that can change nothing."""
+    """Unread mail by team, for another thread that only counts; the connection can change nothing."""
     with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=0.2)) as db:
         sql = (
             "SELECT teams.name, count(*) FROM mail JOIN teams ON teams.n = mail.team WHERE state = 'stored' GROUP BY 1"

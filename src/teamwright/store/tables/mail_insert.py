@@ -14,9 +14,10 @@ from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.tables.rounds import count_round, rounds_spent
 from teamwright.store.tables.rows.agents import agent_number
 
-ASIDE = 0  # `delivered_at` of a letter that is handed to nobody any more
+ASIDE = 0  # `delivered_at` of a letter that nobody gets any more
 _MINUTE = 60_000
-_ASKING = ("shutdown_request", "plan_approval_request")  # what runs on by itself if it is refused again and again
+# these would go on for ever if they were refused again and again
+_ASKING = ("shutdown_request", "plan_approval_request")
 _encoder = msgspec.json.Encoder()
 _letters = msgspec.json.Decoder(Letter)
 
@@ -25,21 +26,21 @@ class MailLimits(Struct, frozen=True):
     unread: int = 1000
     bytes: int = 256 * 1024
     per_minute: int = 600
-    answers: int = 40  # in a row between two, without any work in between; for all of a team as many times its members
+    answers: int = 40  # in a row between two without work in between; for a whole team this times its members
 
 
 LIMITS = MailLimits()
 
 
 class Stored(Struct, frozen=True):
-    """Durable. `volley`: answers in a row between these two without any work in between, this one included."""
+    """Durable. `volley`: answers in a row between these two without work in between, including this one."""
 
     id: LetterId
     volley: int = 0
 
 
 def cut_to_limit(mail: Mail, limits: MailLimits) -> Mail:
-    """What is far too long is refused in any case: no more of it travels than shows that."""
+    """Shorten a message that is refused for its length anyway, to no more than shows that."""
     if len(mail.text) <= limits.bytes or not isinstance(mail.letter.body, Said):
         return mail
     short = mail.text[: limits.bytes + 1]
@@ -52,7 +53,7 @@ class _Route(NamedTuple):
     team: int
     sender: int | None
     reader: int | None
-    state: str | None  # None: it is no member
+    state: str | None  # None: no member
 
 
 def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Stored | Refused:
@@ -82,7 +83,7 @@ def post(db: sqlite3.Connection, mail: Mail, limits: MailLimits, at: int) -> Sto
 
 
 def _hushed(db: sqlite3.Connection, mail: Mail, limits: MailLimits) -> Mail:
-    """In a team that goes round the news of one that is idle start no turn: they wait for what comes next."""
+    """If a team goes round, news of idle members starts no turn: it waits for what comes next."""
     letter = mail.letter
     if not _is_idle_news(letter) or not rounds_spent(db, mail.team, limits.answers):
         return mail
@@ -119,7 +120,7 @@ def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused 
 
 
 def _is_idle_news(letter: Letter) -> bool:
-    """The last words of one that went idle are an answer, too: they wake the lead."""
+    """The last words of a member that went idle count as an answer: they wake the lead."""
     body = letter.body
     return isinstance(body, Signal) and body.kind == "idle_notification" and not body.quiet
 
@@ -173,10 +174,10 @@ def _inbox_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: Ma
 def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits, at: int) -> Refused | None:
     if mail.part != 0 or route.sender is None:
         return None
-    # Both ends: after the clock was set back, what seems to lie ahead does not count for ever.
+    # Both bounds: after the clock was set back, messages that seem to lie ahead must not count for ever.
     lately = "FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ?"
     when = (route.sender, at - _MINUTE + 1, at)
-    # First all of them, by the index alone: there are rarely so many, and then no row need be looked at.
+    # Count all of them first, by the index alone: there are rarely enough, and then no row needs to be read.
     most = f"SELECT 1 {lately} LIMIT 1 OFFSET ?"
     if limits.per_minute and db.execute(most, (*when, limits.per_minute - 1)).fetchone() is None:
         return None
@@ -218,7 +219,7 @@ def _insert_letter(db: sqlite3.Connection, letter: Letter, reader: int | None, a
 
 
 def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
-    """Only one that has heard the other since it spoke last answers; a second message of the same sender is none."""
+    """A message counts as an answer only if its sender has heard the other since it last spoke."""
     sql = """
         INSERT INTO volleys (a, b, heard_a, heard_b, many) VALUES (min(:s, :r), max(:s, :r), 0, 0, 1)
         ON CONFLICT (a, b) DO UPDATE SET many = many + iif(a = :s, heard_a, heard_b),
@@ -229,21 +230,21 @@ def _count_volley(db: sqlite3.Connection, sender: int, reader: int) -> int:
 
 
 def abandon(db: sqlite3.Connection, reader: int, team: int | None, why: str) -> None:
-    """Everything unread of a reader, in one team or in all, is undeliverable."""
+    """Make everything unread of a reader undeliverable, in one team or in all."""
     sql = "SELECT n FROM mail WHERE reader = ? AND state = 'stored' AND (? IS NULL OR team = ?) ORDER BY n"
     for (n,) in db.execute(sql, (reader, team, team)).fetchall():
         set_aside(db, n, "undeliverable", why)
 
 
 def set_aside(db: sqlite3.Connection, n: int, state: MailState, why: str) -> None:
-    """Kept, but handed to nobody."""
+    """Keep a message, but hand it to nobody."""
     db.execute("UPDATE mail SET state = ?, reason = ? WHERE n = ?", (state, why, n))
     sql = "UPDATE letters SET delivered_at = ? WHERE n = (SELECT letter FROM mail WHERE n = ?) AND delivered_at IS NULL"
     db.execute(sql, (ASIDE, n))
 
 
 def forward(db: sqlite3.Connection, team: int, reader: int, to: AgentId) -> None:
-    """Unread mail of a reader in a team goes to the current holder of its address."""
+    """Pass a reader's unread mail in a team on to the current holder of its address."""
     number = agent_number(db, to)
     sql = """
         SELECT mail.n, letters.n, letters.letter FROM mail JOIN letters ON letters.n = mail.letter

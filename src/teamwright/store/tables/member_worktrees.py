@@ -15,13 +15,13 @@ from teamwright.store.tables.teams import TeamTable
 
 
 async def housed(teams: TeamTable) -> dict[AgentId, Member]:
-    """Those that have not shut down, by agent."""
+    """Members with a worktree that have not shut down, by agent."""
     members = [member for team in await teams.teams() for member in await teams.members(team.name)]
     return {member.agent: member for member in members if member.worktree and member.state != "shutdown"}
 
 
 class Houses(Struct, frozen=True):
-    """Whose worktrees are. `members` have not shut down; `names` are those of all agents that were asked about."""
+    """Owners of worktrees: `members` have not shut down; `names` are those of all agents that were asked about."""
 
     members: Mapping[Path, Member] = {}
     names: Mapping[str, str] = {}
@@ -45,7 +45,7 @@ async def read_houses(home: Home, owners: Collection[str]) -> Houses:
 
 
 async def _names(state: StateStore, owners: Collection[str]) -> dict[str, str]:
-    """Of agents that another one started; a main agent is known by its session."""
+    """Names of agents that another agent started; a main agent is known by its session."""
     marks = ", ".join("?" * len(owners))
     sql = f"SELECT id, name FROM agents WHERE parent IS NOT NULL AND name <> '' AND id IN ({marks})"  # noqa: S608
     return dict(await state.database.read(fetch_all(sql, tuple(owners))))

@@ -1,4 +1,4 @@
-"""Living processes and the agents that each of them runs. On one machine each holds a lock in `run/` while it lives."""
+"""Living processes and the agents that each runs. On one machine a process holds a lock in `run/` while it lives."""
 
 import os
 from functools import partial
@@ -24,7 +24,7 @@ class ProcessTable:
         self._locks: dict[ProcessId, Lock] = {}
 
     async def register(self, session: SessionId, *, bell: str = "", started: int = 0) -> Process:
-        """This process, alive for the others until `leave` or its end. The rows of dead ones are swept away."""
+        """Register this process: it is alive for the others until `leave` or its end. Deletes the rows of dead ones."""
         id, lock = self._db.own_process()
         me = Process(id, session, os.getpid(), started, bell)
         if lock is not None:
@@ -34,18 +34,18 @@ class ProcessTable:
         return me
 
     async def leave(self, process: ProcessId) -> None:
-        """Whatever it held is free."""
+        """Leave; whatever the process held is free."""
         await self._db.write(LeaveProcess(process))
         if lock := self._locks.pop(process, None):
             self._lock_path(process).unlink(missing_ok=True)
             lock.release()
 
     def alive(self, process: ProcessId) -> bool:
-        """On one machine the kernel is asked. A process's id is never given again."""
+        """On one machine the kernel is asked. A process's id is never used again."""
         return self._db.alive(process)
 
     async def note_deaths(self) -> None:
-        """Before it is asked whether a process lives that has just ended here."""
+        """Call this before asking about a process that has just ended here."""
         await self._db.note_deaths()
 
     async def process(self, id: ProcessId) -> Process | None:
@@ -53,13 +53,13 @@ class ProcessTable:
         return rows[0] if rows else None
 
     async def living(self) -> list[Process]:
-        """All that live now."""
+        """All living processes."""
         return [process for process in await self._select("ORDER BY n") if self.alive(process.id)]
 
-    # --- who runs an agent
+    # --- leases of agents
 
     async def claim_agent(self, agent: AgentId, process: ProcessId) -> Lease | Refused:
-        """The right to run an agent and to write its transcript; refused while another living process has it."""
+        """Take the right to run an agent and to write its transcript; refused while another living process has it."""
         return await self._db.write(ClaimAgent(agent, process))
 
     async def release_agent(self, agent: AgentId, process: ProcessId) -> bool:
@@ -80,7 +80,7 @@ class ProcessTable:
         return await self.process(lease.process)
 
     async def waited_for(self, team: str) -> list[AgentId]:
-        """Members that no living process runs, though letters wait for them."""
+        """Members with waiting letters that no living process runs."""
         sql = """
             SELECT agents.id, processes.id FROM members JOIN agents ON agents.n = members.agent
                 LEFT JOIN leases ON leases.agent = members.agent LEFT JOIN processes ON processes.n = leases.process
@@ -91,7 +91,7 @@ class ProcessTable:
         return [AgentId(agent) for agent, process in rows if process is None or not self.alive(process)]
 
     async def of_team(self, team: str) -> list[Process]:
-        """The living processes that run a member of a team, the lead's included: whom a change concerns."""
+        """The living processes that run a member of a team, including the lead's: a change concerns them."""
         found = await self._select(
             """
             WHERE n IN (

@@ -54,12 +54,12 @@ class Worker(Struct, frozen=True):
     labels: dict[str, str]
     providers: tuple[str, ...]
     state: str  # ready, draining, lost
-    since: int  # milliseconds
+    since: int  # milliseconds: joined, or gone
     agents: tuple[AgentId, ...]
 
 
 class Consult(Struct, frozen=True):
-    """What a worker asks the process that leads. No answer yet: None."""
+    """A worker's question to the process that leads. `answer` is None until there is one."""
 
     id: str
     agent: AgentId
@@ -78,7 +78,7 @@ class RemoteTable(Struct, frozen=True):
         return await self._db.write(begun)
 
     async def stop(self, agent: AgentId, why: str = "") -> bool:
-        """False if it had ended."""
+        """False if it had already ended."""
         return await self._db.write(StopRemote(agent, why))
 
     async def expire(self, agent: AgentId, seconds: float) -> bool:
@@ -88,14 +88,14 @@ class RemoteTable(Struct, frozen=True):
         return await self._db.write(AnswerWorker(id, answer))
 
     async def now(self) -> int:
-        """By the engine's clock, as of the last entry: what rows say of times is by no other."""
+        """The time of the last entry, by the engine's clock, which all times in rows are from."""
         return await self._db.read(lambda db: db.execute("SELECT at FROM space").fetchone()[0])
 
     async def of_team(self, team: str) -> list[Remote]:
         return await self._db.read(lambda db: select_remotes(db, "team = ?", team))
 
     async def questions(self, agents: Collection[AgentId]) -> list[Consult]:
-        """Open ones of these agents."""
+        """Open questions of these agents."""
         return [found for found in await self._db.read(_open_consults) if found.agent in agents]
 
     # --- for workers
@@ -107,11 +107,11 @@ class RemoteTable(Struct, frozen=True):
         await self._db.write(DrainWorker())
 
     async def given(self, process: ProcessId) -> list[Remote]:
-        """Those that a worker runs, or is to run."""
+        """Agents that a worker runs, or is to run."""
         return await self._db.read(lambda db: select_of_worker(db, process))
 
     async def is_passed_over(self, process: ProcessId) -> bool:
-        """Did it not claim what it was given? Then it is given nothing before it offers its slots again."""
+        """Whether it failed to claim what it was given. It gets nothing more until it offers its slots again."""
         sql = "SELECT 1 FROM workers WHERE process = ? AND draining = ?"
         return bool(await self._db.read(fetch_all(sql, (process, PASSED_OVER))))
 
@@ -125,7 +125,7 @@ class RemoteTable(Struct, frozen=True):
         await self._db.write(SaveRemote(agent, branch))
 
     async def ended(self, agent: AgentId, status: JobStatus, result: JobResult, branch: str = "") -> bool:
-        """False: it had ended before, or there is something left to read."""
+        """False: it had already ended, or something is left to read."""
         return await self._db.write(EndRemote(agent, status, result, branch))
 
     async def ask(self, id: str, agent: AgentId, kind: Any, body: dict[str, Any]) -> None:
@@ -143,11 +143,11 @@ class RemoteTable(Struct, frozen=True):
         return await self._db.read(partial(find_remote, agent=agent))
 
     async def all_open(self) -> list[Remote]:
-        """Those that have not ended."""
+        """Agents that have not ended."""
         return await self._db.read(select_open)
 
     async def waits_for(self, remote: Remote) -> str:
-        """Words; empty if it has a worker."""
+        """Why it has no worker, in words; empty if it has one."""
         return await self._db.read(partial(wait_words, remote=remote))
 
     async def workers(self) -> list[Worker]:

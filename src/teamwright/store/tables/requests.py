@@ -1,6 +1,6 @@
-"""Requests between agents (shutdown, plan, permission), each answered once and only by its addressee.
+"""Requests between agents (shutdown, plan, permission), each answered once, and only by its addressee.
 
-A person's interrupt for an agent in another process is a request too; that process answers it, not the agent.
+A person's interrupt for an agent in another process is a request, too; that process answers it, not the agent.
 """
 
 from functools import partial
@@ -22,13 +22,13 @@ class RequestTable:
     async def open(
         self, request: TeamRequest, *, mail: Mail | None = None, key: str | None = None
     ) -> TeamRequest | Refused:
-        """Stored together with the letter that shows it. The same key again: the request that it made."""
+        """Store a request along with the letter that shows it. A known key returns the request that it made."""
         return await self._db.write(PostRequest(request, mail, key, self._limits))
 
     async def answer(
         self, id: RequestId, by: AgentId, answer: dict[str, Any], *, mail: Mail | None = None
     ) -> TeamRequest | Refused:
-        """The first answer counts. One that comes after the time limit is refused, but kept with the request.
+        """Answer a request; the first answer counts. One after the time limit is refused, but kept with the request.
 
         `mail` shows the answer to the asker; an asker that has gone meanwhile does not undo it.
         """
@@ -39,26 +39,26 @@ class RequestTable:
         return await self._db.write(ExpireRequest(id))
 
     async def handled(self, id: RequestId) -> bool:
-        """The asker has acted on the answer, be it a late one. False the second time."""
+        """The asker has acted on the answer, even a late one. False the second time."""
         return await self._db.write(HandleAnswer(id))
 
     async def by_id(self, id: RequestId) -> TeamRequest | None:
         return await self._db.read(partial(find_request, where="requests.id = ?", value=id))
 
     async def by_key(self, key: str) -> TeamRequest | None:
-        """What the call with this key opened, if it got so far."""
+        """The request that the call with this key opened, if it got so far."""
         return await self._db.read(partial(find_request, where="requests.key = ?", value=key))
 
     async def open_for(self, agent: AgentId) -> list[TeamRequest]:
-        """What waits for an agent's answer."""
+        """Requests that wait for an agent's answer."""
         return await self._select("answerers.id = ? AND state = 'open' AND requests.kind <> 'interrupt'", agent)
 
     async def interrupts_of(self, agent: AgentId) -> list[TeamRequest]:
-        """That the process which runs it has not heeded yet."""
+        """Interrupts that the process which runs the agent has not obeyed yet."""
         return await self._select("answerers.id = ? AND state = 'open' AND requests.kind = 'interrupt'", agent)
 
     async def asked_by(self, agent: AgentId) -> list[TeamRequest]:
-        """What an agent waits for: its open requests, and the answers that it has not acted on."""
+        """An agent's open requests, and those whose answers it has not acted on."""
         return await self._select(
             """
             askers.id = ? AND (state = 'open' OR (state = 'answered' AND handled = 0)) AND requests.kind <> 'interrupt'
@@ -67,18 +67,18 @@ class RequestTable:
         )
 
     async def plans_of(self, agent: AgentId) -> list[TeamRequest]:
-        """All plans that it has handed in."""
+        """All plans that an agent has handed in."""
         return await self._select("askers.id = ? AND requests.kind = 'plan'", agent)
 
     async def pending_permission(self, asker: AgentId, tool: str, input: Any) -> TeamRequest | None:
-        """The last question about this very call that is still open, or whose answer came when nobody waited."""
+        """The last question about exactly this call that is still open, or whose answer came when nobody waited."""
         open_or_kept = "(state = 'open' OR (answer IS NOT NULL AND handled = 0))"
         found = await self._select(f"askers.id = ? AND requests.kind = 'permission' AND {open_or_kept}", asker)
         same = [r for r in found if r.body.get("tool") == tool and r.body.get("input") == input]
         return same[-1] if same else None
 
     async def agreed_by(self, agent: AgentId) -> list[TeamRequest]:
-        """Shutdowns that an agent has said yes to and that are not done yet."""
+        """Shutdowns that an agent has agreed to and that are not done yet."""
         found = await self._select(
             "answerers.id = ? AND requests.kind = 'shutdown' AND state = 'answered' AND handled = 0", agent
         )

@@ -1,7 +1,7 @@
 """Rounds of a team: how often its members have woken each other since anything was done. Inside a transaction.
 
-A member that was woken and speaks makes one round, however much it says, and so does a task that is handed out. What is
-done sets the count to zero: an effect of a tool, a task that is made or completed, a person's word.
+A member that was woken and speaks makes one round, however much it says; so does a task that is handed out. The count
+goes back to zero when something is done: an effect of a tool, a task made or completed, a person's word.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ _MOST = "(SELECT :each * count(*) FROM members WHERE members.team = teams.n AND 
 
 
 def count_round(db: sqlite3.Connection, team: int, agent: int) -> None:
-    """It speaks. Only one that has heard something since it spoke last goes on with what was there."""
+    """A member speaks. It makes a round only if it has heard something since it last spoke."""
     sql = "UPDATE members SET heard = 0 WHERE team = ? AND agent = ? AND heard = 1"
     if db.execute(sql, (team, agent)).rowcount:
         db.execute("UPDATE teams SET rounds = rounds + 1 WHERE n = ?", (team,))
@@ -25,19 +25,19 @@ def count_round_by_name(db: sqlite3.Connection, team: str, agent: AgentId) -> No
 
 
 def count_handed(db: sqlite3.Connection, team: str) -> None:
-    """A task was handed to one that was free."""
+    """A task was handed to a free member."""
     db.execute("UPDATE teams SET rounds = rounds + 1 WHERE name = ?", (team,))
 
 
 def rounds_spent(db: sqlite3.Connection, team: str, each: int) -> int:
-    """How many there were if that is all there may be: `each` for every member. Else 0."""
+    """The number of rounds if no more are allowed, which is `each` for every member; else 0."""
     sql = f"SELECT rounds FROM teams WHERE name = :team AND rounds > 0 AND rounds >= {_MOST}"  # noqa: S608
     row = db.execute(sql, {"team": team, "each": each}).fetchone()
     return row[0] if row else 0
 
 
 def tell_of_rounds(db: sqlite3.Connection, team: str, each: int) -> int:
-    """As `rounds_spent`, but only the first time since something was done."""
+    """Like `rounds_spent`, but only the first time since something was done."""
     sql = f"""
         UPDATE teams SET rounds_told = 1 WHERE name = :team AND rounds_told = 0 AND rounds >= {_MOST} RETURNING rounds
     """  # noqa: S608

@@ -1,4 +1,4 @@
-"""Scheduled prompts in `state.db`; one that comes due becomes a letter in the same transaction."""
+"""Scheduled prompts in `state.db`. One that is due becomes a letter in the same transaction."""
 
 from functools import partial
 
@@ -18,15 +18,15 @@ class ScheduleTable:
         self._db = database
 
     async def add(self, session: SessionId, schedule: Schedule, key: str, most: int) -> Schedule | None:
-        """Durable on return; None if the session has `most` already. The same key again: the first one is given."""
+        """Durable on return; None if the session already has `most`. A known key returns the first one."""
         return await self._db.write(AddSchedule(session, schedule, key, most))
 
     async def made_by(self, key: str) -> Schedule | None:
-        """What an earlier `add` of this key stored, as far as it is still there."""
+        """What an earlier `add` with this key stored, if it is still there."""
         return await self._db.read(partial(schedule_by_key, key=key))
 
     async def all(self, session: SessionId) -> list[Schedule]:
-        """The next due one first."""
+        """The next one due comes first."""
         sql = f"""
             SELECT {COLUMNS} FROM schedules JOIN sessions ON sessions.n = session WHERE sessions.id = ?
             ORDER BY next, schedules.n
@@ -38,12 +38,12 @@ class ScheduleTable:
         return await self._db.write(RemoveSchedule(session, id))
 
     async def move(self, id: ScheduleId, before: int, after: int) -> bool:
-        """It is due at another time than was thought. False if it is not as it was any more."""
+        """Change when a schedule is due. False if it has changed meanwhile."""
         return await self._db.write(MoveSchedule(id, before, after))
 
     async def fire(self, schedule: Schedule, letter: Letter, after: int | None) -> bool:
-        """The letter is posted, and the schedule is due at `after` next, or gone; all or nothing.
+        """Post the letter, and make the schedule due at `after` or delete it; all or nothing.
 
-        False if it was not due any more, or if its last letter has not been read yet: they do not pile up.
+        False if it was no longer due, or if its last letter has not been read yet: they do not pile up.
         """
         return await self._db.write(FireSchedule(schedule, letter, after))

@@ -42,7 +42,7 @@ class Spending(NamedTuple):
 
 
 class Cost(Struct, frozen=True):
-    """What one agent spent on one model in one session. `turns` counts the calls that were answered."""
+    """What one agent spent on one model in one session. `turns` counts answered calls."""
 
     session: SessionId
     agent: AgentId
@@ -54,24 +54,24 @@ class Cost(Struct, frozen=True):
     unknown_cost: bool
     seconds: float
     turns: int
-    kind: str = ""  # of agent
+    kind: str = ""  # of the agent
 
 
 class SpentPoint(Struct, frozen=True):
-    """What a session spent in one stretch of its life that begins at `at`. Input counts what the cache served, too."""
+    """What a session spent in a stretch of time that begins at `at`. Input includes what the cache served."""
 
     at: int
     usd: float
     input_tokens: int
     cached_tokens: int
     output_tokens: int
-    agents: dict[AgentId, float]  # the money of each
+    agents: dict[AgentId, float]  # money spent by each
 
 
 class LeftBehind(NamedTuple):
-    """What there is of a session."""
+    """What an earlier process left of a session."""
 
-    team: bool  # its main agent is in one
+    team: bool  # its main agent is in a team
     tasks: bool
     schedules: bool
 
@@ -80,10 +80,11 @@ NOTHING_LEFT = LeftBehind(team=False, tasks=False, schedules=False)
 
 
 class StateStore(Struct, eq=False):
-    """The store's port: small, async, every change one transaction. Made by `StateStore.open`."""
+    """The store's port: small and async; every change is one transaction. Made by `StateStore.open`."""
 
     database: Database  # for the tables that have files of their own
-    heed_set_aside: Callable[[AgentId, str], None] | None = None  # of a letter that cannot be read: for whom, and why
+    # called for a letter that cannot be read: (reader, reason)
+    heed_set_aside: Callable[[AgentId, str], None] | None = None
 
     @classmethod
     async def open(cls, path: Path, now: Callable[[], int] = now_ms) -> "StateStore":
@@ -95,7 +96,7 @@ class StateStore(Struct, eq=False):
         return self.database.notes
 
     async def flush(self) -> None:
-        """Write what the `..._soon` methods queued. Without it that happens at the next call, or at `close`."""
+        """Write what the `..._soon` methods queued. Otherwise that happens at the next call, or at `close`."""
         await self.database.flush()
 
     async def close(self) -> None:
@@ -104,22 +105,22 @@ class StateStore(Struct, eq=False):
     # --- sessions and agents
 
     async def register_session(self, id: SessionId, cwd: str, created: int) -> None:
-        """Again for one that is known: nothing changes."""
+        """A known session does not change."""
         await self.database.write(RegisterSession(id, cwd, created))
 
     async def begin_session(self, id: SessionId, cwd: str, created: int) -> None:
-        """A session and its main agent, in one transaction. Again for one that is known: nothing changes."""
+        """Register a session and its main agent in one transaction. A known session does not change."""
         self.database.write_soon(RegisterSession(id, cwd, created))
         await self.database.write(RegisterAgent(AgentId(id), id, None, "main", "main", 0))
 
     async def register_agent(
         self, id: AgentId, session: SessionId, parent: AgentId | None, kind: str, name: str, depth: int
     ) -> None:
-        """Again for one that is known: nothing changes."""
+        """A known agent does not change."""
         await self.database.write(RegisterAgent(id, session, parent, kind, name, depth))
 
     async def delete_session(self, id: SessionId) -> bool:
-        """Its agents, letters and ledger too. False if there was none."""
+        """Delete a session with its agents, letters and ledger. False if there was none."""
         return await self.database.write(DeleteSession(id))
 
     async def forget_unused(self, id: SessionId) -> bool:
@@ -127,7 +128,7 @@ class StateStore(Struct, eq=False):
         return await self.database.write(DeleteSession(id, unused=True))
 
     async def left_by(self, id: SessionId) -> LeftBehind:
-        """Parts of a session that an earlier process may have left, so that a resume opens no others."""
+        """Parts of a session that an earlier process may have left: a resume opens only those."""
         sql = """
             SELECT EXISTS (SELECT 1 FROM members JOIN agents ON agents.n = members.agent WHERE agents.id = :id),
                 EXISTS (SELECT 1 FROM task_lists WHERE origin = :id),
@@ -138,11 +139,11 @@ class StateStore(Struct, eq=False):
     # --- letters
 
     async def post(self, letter: Letter) -> None:
-        """Durable on return. The same id again is the same letter: it is not stored twice."""
+        """Durable on return. A letter with a known id is the same letter: it is not stored twice."""
         await self.database.write(PostLetter(letter))
 
     async def waiting(self, agent: AgentId) -> list[Letter]:
-        """Letters that are not delivered yet, in the order of their arrival. One that cannot be read is set aside."""
+        """Letters not yet delivered, in the order in which they came. One that cannot be read is set aside."""
         sql = """
             SELECT id, letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at IS NULL
             ORDER BY n
@@ -161,7 +162,7 @@ class StateStore(Struct, eq=False):
         return letters
 
     async def withdraw(self, id: LetterId) -> bool:
-        """Its sender takes it back. False if it is not there, or was delivered."""
+        """Its sender takes a letter back. False if it is not there, or was delivered."""
         return await self.database.write(WithdrawLetter(id))
 
     async def has_letter(self, id: LetterId) -> bool:
@@ -169,17 +170,17 @@ class StateStore(Struct, eq=False):
         return await self.database.read(fetch_one(sql, (id,))) is not None
 
     async def delivered(self, letters: Sequence[LetterId]) -> None:
-        """They are in their reader's transcript, synced. The first time counts."""
+        """The letters are in their reader's transcript, synced. The first time counts."""
         await self.database.write(MarkDelivered(tuple(letters)))
 
     def delivered_soon(self, letters: Sequence[LetterId]) -> None:
-        """Queued: lost in a crash, but then the transcript tells that they were read."""
+        """Queued: a crash may lose it, but then the transcript tells that they were read."""
         self.database.write_soon(MarkDelivered(tuple(letters)))
 
     # --- the ledger
 
     async def open_call(self, session: SessionId, agent: AgentId, model: str, estimated_input: int) -> int:
-        """A row for a call that is about to leave; durable on return."""
+        """Add a row for a call that is about to leave; durable on return."""
         return await self.database.write(BeginCall(session, agent, model, estimated_input))
 
     def settle_soon(self, row: int, usage: Usage, usd: float | None, ms: int, outcome: Outcome) -> None:
@@ -187,7 +188,8 @@ class StateStore(Struct, eq=False):
         self.database.write_soon(SettleCall(row, usage, usd, ms, OK if outcome == "ok" else FAILED))
 
     async def settle_orphans(self, session: SessionId, price: Price | None = None) -> int:
-        """Settle at their estimate the calls that a dead process left open; only who runs the session may. How many."""
+        """Settle at their estimate the calls that a dead process left open, and return their number. Only for the
+        process that runs the session."""
         sql = """
             SELECT ledger.n, models.name, estimate FROM ledger JOIN models ON models.n = model
             WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NULL
@@ -201,7 +203,7 @@ class StateStore(Struct, eq=False):
         return len(rows)
 
     async def spent(self, session: SessionId, since: int = 0) -> Spending:
-        """All settled calls of the session, of all its processes."""
+        """The sum of all settled calls of the session, from all its processes."""
         sql = f"""
             SELECT {_SUMS} FROM ledger WHERE session = (SELECT n FROM sessions WHERE id = ?) AND outcome IS NOT NULL
                 AND at >= ?
@@ -210,7 +212,7 @@ class StateStore(Struct, eq=False):
         return Spending(_usage(row), row[4], row[5] > 0)
 
     async def costs(self, session: SessionId | None = None) -> list[Cost]:
-        """Settled calls, added up for each agent and model; agents in the order of their start."""
+        """Settled calls, summed by agent and model; agents in the order of their start."""
         sql = f"""
             SELECT {_SUMS}, coalesce(sum(ms), 0), sum(outcome = {OK}),
                 sessions.id, coalesce(agents.id, ''), coalesce(agents.name, ''), agents.parent, models.name,
@@ -228,7 +230,7 @@ class StateStore(Struct, eq=False):
         ]
 
     async def spent_over_time(self, session: SessionId, buckets: int) -> list[SpentPoint]:
-        """Settled calls of a session in at most so many stretches of equal length; empty ones are left out."""
+        """Settled calls of a session in at most `buckets` stretches of equal length; empty ones are left out."""
         sql = """
             SELECT at, coalesce(agents.id, ''), coalesce(usd, 0.0), input, output, cache_read, cache_write
             FROM ledger LEFT JOIN agents ON agents.n = ledger.agent

@@ -1,4 +1,4 @@
-"""Changes of tasks, each inside a transaction: what may be changed, what is written, what follows for others."""
+"""Changes of tasks, each inside a transaction: what may be changed, what is written, and what follows for others."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -31,8 +31,9 @@ from teamwright.store.tables.rows.teams import find_by_name, is_member
 NOTHING = Change()
 _OPEN = "SELECT id FROM tasks WHERE list = :n AND status = 'pending' AND agent IS NULL AND waits = 0"
 _NOT_GIVEN_BACK = "instr(given_back, :me) = 0 ORDER BY id"
-KEPT = f"{_OPEN} AND owner IS NOT NULL AND owner = :name COLLATE NOCASE AND {_NOT_GIVEN_BACK}"  # as `tasks_kept` has it
-FREE = f"{_OPEN} AND owner IS NULL AND {_NOT_GIVEN_BACK}"  # as `tasks_free` has it
+# as the index `tasks_kept` has it
+KEPT = f"{_OPEN} AND owner IS NOT NULL AND owner = :name COLLATE NOCASE AND {_NOT_GIVEN_BACK}"
+FREE = f"{_OPEN} AND owner IS NULL AND {_NOT_GIVEN_BACK}"  # as the index `tasks_free` has it
 
 
 def find_task(db: sqlite3.Connection, list: str, id: TaskId) -> tuple[int, Task] | None:
@@ -75,7 +76,7 @@ def refuse_new(db: sqlite3.Connection, n: int, own: TaskId, edges: Sequence[Edge
 def refuse_waits(
     db: sqlite3.Connection, n: int, edges: Sequence[Edge], by: Actor, *, own: TaskId, held: int | None = None
 ) -> Refusal | None:
-    """One of those that would have to wait is another's. `held` is of the task `own` alone."""
+    """Refuse if one of the tasks that would have to wait is another's. `held` is for the task `own` alone."""
     for id in dict.fromkeys(after for _, after in edges):
         task = rows.load_good(db, n, id)
         if task is not None and (refusal := refuse_wait(task, by, held if id == own else None)) is not None:
@@ -84,7 +85,7 @@ def refuse_waits(
 
 
 def with_edges(db: sqlite3.Connection, n: int, task: Task, ask: Change) -> Task:
-    """As it will be with what it is to wait for."""
+    """The task with what it is to wait for."""
     more = [id for id in ask.add_blocked_by if id not in task.blocked_by]
     open_ones = [id for id in more if (other := rows.load_good(db, n, id)) and other.status != "completed"]
     return replace(task, blocked_by=(*task.blocked_by, *open_ones)) if open_ones else task
@@ -100,7 +101,7 @@ def change_task(
     edges: Sequence[Edge] = (),
     by: Actor | None = None,
 ) -> Done:
-    """`by` is whoever asked for it; nobody did where its owner is gone, or where it is handed to one that is free."""
+    """`by` asked for it; None if its owner is gone, or if it is handed to a free member."""
     if (worded := with_words(task, ask)) != task:
         rows.write(db, n, worded)
     passed = given_back(task, ask, hold, by) if by else task.given_back
@@ -151,7 +152,7 @@ def delete_task(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
 
 
 def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each: int, now: int) -> None:
-    """What owners are told. In a team that goes round it wakes them no more: it waits for what comes next."""
+    """Post letters to owners. If the team goes round they wake nobody: they wait for what comes next."""
     told = [letter for task in done.to_tell(by) if (letter := _letter_about(db, list, task, by, now)) is not None]
     spent = bool(told) and rounds_spent(db, list, each) > 0
     for letter in told:
@@ -163,8 +164,8 @@ def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each:
 
 
 def _letter_about(db: sqlite3.Connection, list: str, task: Task, by: Actor, now: int) -> Letter | None:
-    """To its owner, if that is a member of the team whose list it is. From whoever gave it to its owner: that is not
-    the one that completed what it waited for."""
+    """A letter to the owner, if it is a member of the list's team. It comes from whoever gave it the task, not from the
+    one that completed a blocker."""
     if task.agent is None or not is_member(db, list, task.agent):
         return None
     giver = find_by_name(db, list, task.assigner) if task.assigner else None
@@ -172,7 +173,7 @@ def _letter_about(db: sqlite3.Connection, list: str, task: Task, by: Actor, now:
 
 
 def find_free(db: sqlite3.Connection, n: int, by: Actor, *, kept: bool = False) -> Task | None:
-    """The first that is kept for it, or else is nobody's. One that cannot be read, or that it gave back, is none."""
+    """The first task kept for this actor, or else nobody's; without those that cannot be read, or that it gave back."""
     for sql in (KEPT,) if kept else (KEPT, FREE):
         for (id,) in db.execute(sql, {"n": n, "name": by.name, "me": f'"{by.agent}"'}):
             if (task := rows.load_good(db, n, id)) is not None:

@@ -1,4 +1,4 @@
-"""Shared task lists in `state.db`, each change one transaction across processes."""
+"""Shared task lists in `state.db`. Each change is one transaction across processes."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -26,15 +26,15 @@ from teamwright.store.tables.task_changes import find_free, find_task
 
 
 class Listing(Struct, frozen=True):
-    """A list as it is now. `next` is the number that the next task will have."""
+    """A list as it is now. `next` is the number of the next task."""
 
     tasks: tuple[Task, ...]
-    problems: tuple[str, ...] = ()  # rows that are no tasks: skipped
+    problems: tuple[str, ...] = ()  # about rows that are no tasks, which are skipped
     next: int = 1
 
 
 class TaskTable:
-    """One for a process: it knows under which epoch the agents here made their claims."""
+    """One per process: it remembers the epochs of the claims that agents made here."""
 
     def __init__(self, database: Database, limits: MailLimits = LIMITS) -> None:
         self._db = database
@@ -51,7 +51,7 @@ class TaskTable:
         return await self._db.read(work)
 
     async def some(self, list: str, ids: Sequence[TaskId]) -> dict[TaskId, Task | None]:
-        """As they are now; None for one that is gone."""
+        """Tasks as they are now; None for one that is gone."""
 
         def work(db: sqlite3.Connection) -> dict[TaskId, Task | None]:
             n = rows.list_number(db, list)
@@ -72,19 +72,19 @@ class TaskTable:
         return await self._db.read(work)
 
     async def lists(self, origin: str | None = None) -> "list[str]":
-        """The names of all lists, or of those that a session began; the newest last."""
+        """The names of all lists, or of those that a session began, newest last."""
         sql = "SELECT name FROM task_lists WHERE :origin IS NULL OR origin = :origin ORDER BY n"
         found = await self._db.read(fetch_all(sql, {"origin": origin}))
         return [name for (name,) in found]
 
     async def applied(self, agent: AgentId, call: CallId) -> str | None:
-        """What a call that was in flight at a crash had done; None if it had changed nothing."""
+        """What a call in flight at a crash had done; None if it had changed nothing."""
         sql = "SELECT result FROM task_calls WHERE agent = ? AND call = ?"
         row = await self._db.read(fetch_one(sql, (agent, call)))
         return row[0] if row else None
 
     async def has_claimable(self, list: str, by: Iterable[Actor]) -> bool:
-        """Could one of these be handed a task now?"""
+        """Whether one of these could be handed a task now."""
 
         def work(db: sqlite3.Connection) -> bool:
             n = rows.list_number(db, list)
@@ -97,11 +97,11 @@ class TaskTable:
     # --- changing tasks
 
     async def begin(self, list: str, origin: str) -> None:
-        """An empty list; one that there is stays as it is."""
+        """Begin an empty list. An existing one stays as it is."""
         await self._db.write(BeginList(list, origin))
 
     async def reserve(self, list: str) -> TaskId:
-        """A number for a task that may be made."""
+        """Reserve a number for a task that may be made."""
         return await self._db.write(ReserveTask(list))
 
     async def create(
@@ -114,38 +114,40 @@ class TaskTable:
         id: TaskId | None = None,
         owner: Owner | None = None,
     ) -> Done | Refusal:
-        """`id` was reserved before. The same call again gives the same task. With an owner nobody else can claim it.
+        """Create a task; `id` was reserved before. The same call again returns the same task. With an owner nobody else
+        can claim it.
 
         An owner that is a member of the list's team is told by a letter, in the same transaction.
         """
         return await self._db.write(CreateTask(list, draft, by, call, id, owner, self._each))
 
     async def update(self, list: str, id: TaskId, ask: Change, by: Actor, call: CallId | None = None) -> Done | Refusal:
-        """All of the change or nothing. The same call again changes nothing more. Owners are told as by `create`."""
+        """Change a task, all or nothing. The same call again changes nothing more. Owners are told as by `create`."""
         held = self._held.get((list, id, by.agent))
         done = await self._db.write(UpdateTask(list, id, ask, by, call, held, self._each))
         self._remember(list, done, by)
         return done
 
     async def claim(self, list: str, id: TaskId, by: Actor) -> Done | Refusal:
-        """Owner and `in_progress` in one step."""
+        """Set owner and `in_progress` in one step."""
         return await self.update(list, id, Change(owner=Owner(by.name, by.agent)), by)
 
     async def claim_first(self, list: str, by: Actor, *, kept: bool = False) -> Done | None:
-        """The first task that is pending, kept for it or nobody's, and waits for nothing; None if there is none.
+        """Claim the first task that is pending, kept for this agent or nobody's, and waits for nothing; None if there
+        is none.
 
-        One that it gave back is none; with `kept` neither is one that is nobody's. The word about it is stored with
-        the claim, so a member of the team is sure to be told.
+        Tasks that the agent gave back are left out; with `kept`, so are those that are nobody's. The letter about it is
+        stored with the claim, so a member of the team is sure to be told.
         """
         if self._db.is_replica and await self._first_free(list, by, kept=kept) is None:
-            return None  # whoever is idle asks after every change: that must not be one
+            return None  # idle agents ask after every change, and asking must not be another one
         done = await self._db.write(ClaimFirst(list, by, kept, self._each))
         if done is not None:
             self._remember(list, done, by)
         return done
 
     async def first_free(self, list: str, by: Actor) -> Task | None:
-        """The task that `claim_first` would take now. Nothing is changed: another may be quicker."""
+        """The task that `claim_first` would take now. Another agent may be quicker."""
         return await self._first_free(list, by, kept=False)
 
     async def _first_free(self, list: str, by: Actor, *, kept: bool) -> Task | None:
@@ -156,10 +158,10 @@ class TaskTable:
         return await self._db.read(work)
 
     async def release_all(self, list: str, agent: AgentId, why: str = "", *, always: bool = False) -> "list[Done]":
-        """Everything open that this incarnation owns goes back to pending; the word about a claim that it has not read
-        yet is taken back.
+        """Set everything open that this incarnation owns back to pending; unread letters about its claims are taken
+        back.
 
-        With `why` the lead of the team hears of the tasks in the same transaction; `always`: also if there were none.
+        With `why` the lead of the team hears of the tasks in the same transaction; `always`: even if there were none.
         """
         return await self._db.write(ReleaseTasks(list, agent, why, always))
 
@@ -174,9 +176,9 @@ class TaskTable:
     # --- changing lists
 
     async def adopt(self, source: str, into: str) -> bool:
-        """A team takes over the list of its session, numbers and all. False: the team has tasks of its own already."""
+        """Give a team the list of its session, numbers and all. False: the team already has tasks of its own."""
         return await self._db.write(AdoptList(source, into))
 
     async def drop(self, list: str) -> bool:
-        """The list with all its tasks. False if there was none."""
+        """Delete a list with all its tasks. False if there was none."""
         return await self._db.write(DropList(list))

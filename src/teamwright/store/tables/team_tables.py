@@ -1,4 +1,4 @@
-"""The tables that teams are kept in."""
+"""The tables that hold teams."""
 
 from pathlib import Path
 

@@ -31,20 +31,20 @@ _letters = msgspec.json.Decoder(Letter)
 
 
 def call_key(agent: AgentId, call: CallId) -> str:
-    """Under which a team or a member is found again by the call that made it."""
+    """The key by which a team or a member is found again from the call that made it."""
     return f"{agent}/{call}"
 
 
 class StoredRoster(Struct, frozen=True):
-    """In the order they joined; for a name that was given again the last incarnation only."""
+    """Members in the order in which they joined; of each name only the last incarnation."""
 
     members: list[Member]
-    teams: dict[AgentId, list[str]]  # of each that has not shut down, the current one first
+    teams: dict[AgentId, list[str]]  # of each member that has not shut down, the current one first
 
 
 class Unrest(Struct, frozen=True):
-    mates: bool  # one of them works, or has not read something
-    lead: bool  # it has not read something that would start a turn
+    mates: bool  # a teammate works, or has something unread
+    lead: bool  # the lead has something unread that would start a turn
 
 
 class TeamTable:
@@ -56,7 +56,8 @@ class TeamTable:
     async def create_team(
         self, name: str, description: str, lead: Member, process: ProcessId, *, key: str | None = None
     ) -> Team | Refused:
-        """`lead` is its first member and `process` has its lease. The same key again: the team that it made."""
+        """Make a team: `lead` is its first member and `process` has its lease. A known key returns the team that it
+        made."""
         return await self._db.write(CreateTeam(name, description, lead, process, key))
 
     async def delete_team(self, name: str, *, epoch: int | None = None, key: str | None = None) -> Deleted | Refused:
@@ -64,17 +65,17 @@ class TeamTable:
         return await self._db.write(DeleteTeam(name, epoch, key))
 
     async def delete_left(self, name: str) -> Deleted | Refused:
-        """A team that nobody leads, in whatever state its members were left, with its tasks.
+        """Delete a team that nobody leads, with its tasks, in whatever state its members were left.
 
-        Never one whose lead or member runs: the check and the change are one transaction.
+        Refused while its lead or a member runs: the check and the change are one transaction.
         """
         return await self._db.write(DeleteLeftTeam(name))
 
     async def take_over(self, name: str, lead: Member, process: ProcessId, *, current: bool = True) -> Team | Refused:
-        """Lead a team whose lead's process is gone. Never two: the check and the change are one transaction.
+        """Lead a team whose lead's process is gone. It never gets two: the check and the change are one transaction.
 
-        First mark as delivered what the former lead's transcript holds: what is unread then goes to the new one.
-        `current`: it becomes the current team of the agent.
+        First mark as delivered what the former lead's transcript holds: what is unread then goes to the new lead.
+        `current`: make it the agent's current team.
         """
         return await self._db.write(TakeOverTeam(name, lead, process, current))
 
@@ -82,11 +83,11 @@ class TeamTable:
         return await self._db.read(partial(find_team, where="teams.name = ?", value=name))
 
     async def teams(self) -> list[Team]:
-        """All, in the order they were made."""
+        """All teams, in the order in which they were made."""
         return [Team(*row[:-1]) for row in await self._db.read(fetch_all(f"{TEAM} ORDER BY teams.n"))]
 
     async def teams_of(self, agent: AgentId) -> list[Team]:
-        """Those that an agent belongs to, the current one first."""
+        """The teams that an agent belongs to, the current one first."""
         sql = f"""
             {TEAM} JOIN members ON members.team = teams.n
             WHERE members.agent = (SELECT n FROM agents WHERE id = ?) AND state <> 'shutdown' ORDER BY turn DESC
@@ -94,7 +95,7 @@ class TeamTable:
         return [Team(*row[:-1]) for row in await self._db.read(fetch_all(sql, (agent,)))]
 
     async def unrest(self, name: str, *, without: Collection[str] = ()) -> Unrest:
-        """Who of a team has something left to do. One statement: nothing can slip from one part to the other."""
+        """Who in a team has something left to do. One statement, so that nothing slips from one part to the other."""
         sql = """
             SELECT members.name, state, NULL FROM members
             WHERE team = (SELECT n FROM teams WHERE name = :name) AND state <> 'shutdown'
@@ -110,12 +111,12 @@ class TeamTable:
         return Unrest(mates, LEAD_NAME in loud)
 
     async def key_of(self, name: str) -> str:
-        """The agent and the call that made a team; empty if that is not known."""
+        """The agent and the call that made a team; empty if unknown."""
         rows = await self._db.read(fetch_all("SELECT key FROM teams WHERE name = ?", (name,)))
         return str(rows[0][0] or "") if rows else ""
 
     async def made_by(self, agent: AgentId, call: CallId) -> str | None:
-        """What a call that was in flight at a crash had made or ended, in words; None if it had done nothing."""
+        """What a call in flight at a crash had made or ended, in words; None if it had done nothing."""
         key = call_key(agent, call)
 
         def work(db: sqlite3.Connection) -> str | None:
@@ -146,10 +147,10 @@ class TeamTable:
         first: Mail | None = None,
         key: str | None = None,
     ) -> Member | Refused:
-        """A member with a name and a colour of its own, its agent's row and its first mail: all or nothing.
+        """Add a member with a name and a color of its own, its agent's row and its first mail: all or nothing.
 
-        A name that a living member has gets `-2`; that of one that has shut down is given again. `first` is addressed
-        to the draft, and sent to the name that the member gets. The same key again: the member that it made.
+        A name that a living member has gets `-2`; the name of one that has shut down is free again. `first` is
+        addressed to the draft, and sent to the name that the member gets. A known key returns the member that it made.
         """
         return await self._db.write(AddMember(draft, agent, first, key, self._limits))
 
@@ -163,25 +164,25 @@ class TeamTable:
         why: str = "it has shut down",
         mail: Mail | None = None,
     ) -> Moved | Refused:
-        """Along the diagram only, and with `epoch` only for the process that still runs the agent.
+        """Change a member's state, along the diagram and, with `epoch`, only for the process that still runs the agent.
 
-        What a member that shuts down has not read is undeliverable from then on. `mail` tells of the change: whoever
-        reads it finds the new state.
+        What a member has not read when it shuts down becomes undeliverable. `mail` tells of the change: its reader
+        finds the new state.
         """
         return await self._db.write(SetState(team, agent, new, epoch, why, mail, self._limits))
 
     def runs_soon(self, team: str, agent: AgentId, *, epoch: int) -> None:
-        """It works from now on: stored with the next commit, which is that of its request at the latest."""
+        """It works from now on. Stored with the next commit, which is that of its request at the latest."""
         self._db.write_soon(SetState(team, agent, "running", epoch))
 
     async def set_place(
         self, team: str, agent: AgentId, backend: Backend, pane: dict[str, Any] | None
     ) -> Member | Refused:
-        """Where a member runs; everything else stays as it is."""
+        """Set where a member runs; everything else stays as it is."""
         return await self._db.write(PlaceMember(team, agent, backend, pane))
 
     async def members(self, team: str) -> list[Member]:
-        """In the order they joined; for a name that was given again the last incarnation only."""
+        """Members in the order in which they joined; of each name only the last incarnation."""
         found = await self._db.read(partial(roster, team=team))
         return latest(found)
 
@@ -196,7 +197,7 @@ class TeamTable:
         return await self._db.read(work)
 
     async def member(self, agent: AgentId, team: str | None = None) -> Member | None:
-        """By default in its current team, else in the last one that it was in."""
+        """A member in its current team by default, or else in the last one that it was in."""
         where = """
             members.agent = (SELECT n FROM agents WHERE id = ?)
             AND (? IS NULL OR members.team = (SELECT n FROM teams WHERE name = ?))
@@ -205,7 +206,7 @@ class TeamTable:
         return await self._db.read(partial(find_member, where=where, values=(agent, team, team)))
 
     async def find(self, team: str, name: str) -> Member | None:
-        """The living holder of a name, else the last one that had it."""
+        """The living holder of a name, or else the last one."""
         return await self._db.read(partial(find_by_name, team=team, name=name))
 
 

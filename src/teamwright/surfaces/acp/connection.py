@@ -77,7 +77,7 @@ class EditorSessions:
         return await run(params)
 
     async def close(self) -> None:
-        """All of them at once; each has a limit of its own."""
+        """Close all sessions at once; each has a limit of its own."""
         async with anyio.create_task_group() as group:
             for thread in list(self.threads.values()):
                 group.start_soon(thread.close)
@@ -143,7 +143,7 @@ class EditorSessions:
         return thread
 
     async def _get_ready(self, thread: Thread) -> None:
-        """After the editor knows the session: its commands, notes, and whether its directory is trusted."""
+        """Once the editor knows the session: offer commands, show notes, ask whether the directory is trusted."""
         try:
             await thread.offer_commands()
             for note in thread.port.notes:
@@ -158,7 +158,7 @@ class EditorSessions:
             thread.ready.set()
 
     async def _replace(self, thread: Thread) -> None:
-        """Open it again, now that its directory has a say. Prompts that wait are carried out there."""
+        """Open the session again, because its directory is now trusted. Waiting prompts are carried out there."""
         id, options = thread.port.id, thread.host.options
         said = thread.port.facts.begun
         thread.replaced = True
@@ -274,7 +274,7 @@ class EditorSessions:
 
 
 def servers_text(servers: list[shapes.McpServer]) -> str:
-    """Servers of the editor as `--mcp-config` has them."""
+    """The editor's servers in the form of `--mcp-config`."""
     found: dict[str, Any] = {}
     for server in servers:
         if server.type == "stdio":
@@ -297,7 +297,7 @@ def _busy(id: str) -> RpcError:
 
 
 def _failure(error: Exception) -> Exception:
-    """As the editor is told; what is no error of ours stays a bug."""
+    """The error as the editor is told; an error that is not ours stays a bug."""
     match error:
         case ModelError(fault="config"):
             words = HOW_TO_GET_A_MODEL if str(error).startswith("No model is set up") else str(error)

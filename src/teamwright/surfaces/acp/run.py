@@ -1,4 +1,4 @@
-"""The program behind `teamwright acp`: answers at once, and opens what is needed when it is asked for."""
+"""The program behind `teamwright acp`: answers at once, and opens things only when they are asked for."""
 
 import gc
 import os
@@ -27,7 +27,7 @@ LAST_SECONDS = 1.0  # for the editor to read the last lines
 
 
 class Front:
-    """Answers `initialize` by itself; the rest is imported once that has been sent."""
+    """Answers `initialize` by itself; everything else is imported once that was sent."""
 
     def __init__(self, wire: Wire, group: TaskGroup, ready: "Callable[[], tuple[Options, KeepDoor]]") -> None:
         self._wire, self._group, self._ready = wire, group, ready
@@ -63,7 +63,7 @@ class Front:
 
 
 async def run_editor(ready: "Callable[[], tuple[Options, KeepDoor]]") -> int:
-    """Until the editor closes our input; the exit status."""
+    """Runs until the editor closes our input; returns the exit status."""
     out = _take_stdout()
     caught: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
@@ -85,13 +85,13 @@ async def run_editor(ready: "Callable[[], tuple[Options, KeepDoor]]") -> int:
 
 
 async def _finish(wire: Wire) -> None:
-    """What came before the end of the input has its answer, if that is quick to have."""
+    """Finish quick answers to what came before the end of the input."""
     with suppress(TimeoutError), anyio.fail_after(LAST_SECONDS):
         await wire.quiet()
 
 
 def _take_stdout() -> Out:
-    """The protocol's own pipe: whatever else is printed goes to the log."""
+    """Reserve the protocol's pipe: everything else that is printed goes to the log."""
     own = os.dup(1)
     os.dup2(2, 1)
     return Out(own)

@@ -41,7 +41,7 @@ def run_attach(parser: ArgumentParser, args: Sequence[str], show_app: Callable[[
 
 
 def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:
-    """The one that is meant among those that listen."""
+    """The session that is meant, among those that listen."""
     listening = open_doors(home)
     if named is not None:
         meant = sorted(id for id in listening if id.startswith(named.lower()))
@@ -60,7 +60,7 @@ def find_session(home: Home, named: str | None, cwd: Path) -> SessionId:
 
 
 async def attach(home: Home, session: SessionId, as_json: bool) -> int:  # noqa: FBT001
-    """Until the session ends, or there is nothing more to be typed."""
+    """Show a session until it ends or there is nothing more to type."""
     async with knock(home, session) as stream:
         told = ToldLine(colours=wants_colours(sys.stdout, dict(os.environ)))
         async with anyio.create_task_group() as group:
@@ -97,7 +97,7 @@ def _print(line: bytes, told: ToldLine, *, as_json: bool) -> None:
 
 
 async def _type(stream: UnixStream, told: ToldLine, *, as_json: bool) -> None:
-    """Standard input: JSON lines as they are, or what a person types."""
+    """Pass on standard input: JSON lines as they are, or what a person types."""
     async for line in read_lines():
         if as_json:
             await stream.send(line + b"\n")

@@ -18,7 +18,7 @@ from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
 HELP = "Type a prompt; /to AGENT words, /interrupt [AGENT], /stop ID, /stop-all, /background, /quit."
-SCREEN = 18  # lines of a question that stand on any terminal at once
+SCREEN = 18  # lines of a question that any terminal shows at once
 _MARKS = {"add": "+ ", "del": "- "}
 _PLAIN = {"/interrupt": "interrupt", "/stop-all": "stop_all", "/background": "background"}
 _numbers = itertools.count(1)
@@ -54,7 +54,7 @@ class Update(Struct):
 
     @property
     def words(self) -> list[str]:
-        """What it would allow."""
+        """What the update would allow."""
         return [*map(str, self.rules), *([f"the mode {self.mode}"] if self.mode else []), *self.directories]
 
 
@@ -74,12 +74,12 @@ class CallQuestion(Struct):
 
     @property
     def long(self) -> bool:
-        """Does it leave the screen while it is printed? Then a single letter is no answer."""
+        """Whether it scrolls off the screen while it is printed: then a single letter is no answer."""
         return sum(1 + len(row.text) // 80 for row in rows_of(self.tool_name, self.input)) > SCREEN
 
     @property
     def parts(self) -> list[AskedQuestion]:
-        """The questions of an agent's own; none if it asks for something else."""
+        """The agent's own questions; none if it asks for something else."""
         try:
             return (
                 msgspec.convert(self.input, AskArgs).questions if traits_of(self.tool_name).asks == "questions" else []
@@ -94,7 +94,7 @@ class RequestOutcome(Struct):
 
 
 class AttachLine(Struct):
-    """Everything that is looked at in any line."""
+    """All fields that are used of any line."""
 
     type: str
     subtype: str = ""
@@ -122,11 +122,11 @@ class AttachLine(Struct):
 
 
 class ToldLine(Struct):
-    """What has been seen so far, as far as later lines need it."""
+    """What earlier lines said, as far as later lines need it."""
 
     colours: bool = False
-    questions: dict[str, CallQuestion] = field(default_factory=dict[str, CallQuestion])  # that wait, by id
-    answers: dict[str, str] = field(default_factory=dict[str, str])  # to the parts of the first one
+    questions: dict[str, CallQuestion] = field(default_factory=dict[str, CallQuestion])  # waiting ones, by id
+    answers: dict[str, str] = field(default_factory=dict[str, str])  # to the parts of the first question
     names: dict[str, str] = field(default_factory=dict[str, str])  # of agents, by id
 
     def paint(self, style: str, text: str) -> str:
@@ -135,11 +135,11 @@ class ToldLine(Struct):
 
 _lines = msgspec.json.Decoder(AttachLine)
 
-# --- what comes
+# --- output
 
 
 def describe(raw: bytes, told: ToldLine) -> list[str]:
-    """What a person reads of a line; nothing of one that is not for people."""
+    """A line as a person reads it; empty if it is not for people."""
     try:
         line = _lines.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -205,7 +205,7 @@ def _team_words(line: AttachLine) -> str:
 
 
 def _by(line: AttachLine, told: ToldLine, lines: list[str]) -> list[str]:
-    """Lines of another agent begin with its name."""
+    """Put the name of another agent before its lines."""
     if not line.agent_id or line.agent_id == line.session_id:
         return lines
     name = told.paint("cyan", visible(told.names.get(line.agent_id, line.agent_id)))
@@ -234,7 +234,7 @@ def _result(block: Block, told: ToldLine) -> list[str]:
 
 
 def question(request: CallQuestion, told: ToldLine) -> list[str]:
-    """Whole: a yes must not cover what was not seen."""
+    """The whole question: a yes must not cover what was not seen."""
     head = f"{request.agent_name} wants to use {request.tool_name}: {request.decision_reason}"
     lines = [told.paint("yellow", "? " + counted(visible(head)).replace("\n", " "))]
     if request.parts:
@@ -254,11 +254,11 @@ def _next_part(request: CallQuestion, told: ToldLine) -> list[str]:
     return [counted(visible(text)).replace("\n", " ") for text in (part.question, *options)]
 
 
-# --- what is typed
+# --- input
 
 
 def typed(text: str, told: ToldLine) -> list[dict[str, Any]]:
-    """An answer if a question waits and it looks like one, a command, or a prompt."""
+    """An answer if a question waits and the text looks like one, else a command or a prompt."""
     words = text.strip()
     if not words:
         return []
@@ -279,7 +279,7 @@ def typed(text: str, told: ToldLine) -> list[dict[str, Any]]:
 
 
 def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
-    """The oldest question first."""
+    """Answers go to the oldest question."""
     id, request = next(iter(told.questions.items()))
     if request.parts:
         return _answer_part(words, id, request, told)
@@ -298,7 +298,7 @@ def _answer(words: str, told: ToldLine) -> list[dict[str, Any]] | None:
 
 
 def _said(update: Update) -> dict[str, Any]:
-    """Without what it does not speak of."""
+    """The update without its empty fields."""
     return {name: value for name, value in msgspec.to_builtins(update).items() if value}
 
 

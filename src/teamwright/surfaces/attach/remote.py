@@ -1,4 +1,4 @@
-"""`teamwright attach URL`: an agent that runs somewhere in an engine's space, from any machine that is let into it."""
+"""`teamwright attach URL`: an agent that runs in an engine's space, from any machine with access to that."""
 
 import os
 import sys
@@ -25,14 +25,14 @@ from teamwright.tools.bounds import visible
 if TYPE_CHECKING:
     from teamwright.store.engine.space import Space
 
-AGAIN = 400  # lines that a newcomer is shown
+AGAIN = 400  # lines shown to a newcomer
 HELP = "Type a message to the agent; /stop ends it, /quit leaves it alone."
 _PATIENCE = 60.0  # seconds
 _delta = msgspec.json.Decoder(Streamed)
 
 
 class _Words(msgspec.Struct):
-    """As much of a line as is looked at."""
+    """The fields of a line that are used."""
 
     content: str | list[dict[str, Any]] = ""
 
@@ -53,7 +53,8 @@ def is_url(named: str | None) -> bool:
 
 
 def find_agent(url: str, named: str | None) -> tuple[Address, AgentId]:
-    """User, password and authority are those of the engine that the person has named, if it is the same one."""
+    """The agent's address: with the person's user and password if they name the same engine, else only with their
+    authority."""
     from teamwright.app.engine import address_of  # noqa: PLC0415
     from teamwright.app.options import Options  # noqa: PLC0415
     from teamwright.app.workspace import open_workspace  # noqa: PLC0415
@@ -72,7 +73,7 @@ def find_agent(url: str, named: str | None) -> tuple[Address, AgentId]:
 
 
 async def attach_agent(address: Address, agent: AgentId, as_json: bool) -> int:  # noqa: FBT001
-    """Its last lines, then all that it does, until it ends or there is nothing more to be typed."""
+    """Show its last lines, then all that it does, until it ends or there is nothing more to type."""
     from teamwright.store.engine.space import Joining, open_space  # noqa: PLC0415
     from teamwright.store.files.paths import home_from  # noqa: PLC0415
 
@@ -88,7 +89,7 @@ class _Visit:
         self._space, self._agent, self._as_json = space, agent, as_json
         self._told = ToldLine(colours=wants_colours(sys.stdout, dict(os.environ)))
         self._shown = anyio.Event()  # its past is on the screen
-        self._said, self._ended = "", False  # what it is just saying, as far as it is on the screen
+        self._said, self._ended = "", False  # the part of its current words that is on the screen
 
     async def stay(self) -> int:
         from teamwright.store.tables.remotes import RemoteTable  # noqa: PLC0415
@@ -110,7 +111,7 @@ class _Visit:
             group.cancel_scope.cancel()
         return 0
 
-    # --- what it does
+    # --- output
 
     async def _show(self) -> None:
         """Returns when the agent has ended."""
@@ -162,7 +163,7 @@ class _Visit:
                 return
 
     def _unsaid(self, event: Replied) -> dict[str, Any]:
-        """The reply; for a person without the words that are on the screen already."""
+        """The reply; for a person without the words that are already on the screen."""
         message = api_json.message_of(event.message, event.id, event.stop, event.usage)
         if self._said and not self._as_json:
             sys.stdout.write("\n")
@@ -171,7 +172,7 @@ class _Visit:
         return message
 
     async def _listen(self) -> None:
-        """Its words as they come."""
+        """Show its words as they come."""
         async for data in self._space.live.listen(self._agent):
             try:
                 delta = _delta.decode(data).delta
@@ -196,7 +197,7 @@ class _Visit:
         for shown in describe(msgspec.json.encode(line), self._told):
             sys.stdout.write(shown + "\n")
 
-    # --- what the person says
+    # --- input
 
     async def _type(self) -> None:
         async for line in read_lines():

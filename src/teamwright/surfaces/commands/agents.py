@@ -14,12 +14,12 @@ from teamwright.library.agents.places import find_places
 from teamwright.surfaces.commands.tables import print_json
 from teamwright.tools.bounds import visible
 
-WIDE = 160  # characters of a line where there is no terminal to measure
+WIDE = 160  # characters of a line if there is no terminal to measure
 NARROW = 60
 
 
 def show_agents(*, flag: str | None, trust: bool, as_json: bool) -> int:
-    """`teamwright agents`. Problems go to standard error; they do not make the listing fail."""
+    """`teamwright agents`. Problems go to standard error, and do not make the listing fail."""
     options = Options(cwd=Path.cwd(), trust=trust)
     ground = open_workspace(options)
     plugins = find_all_plugins(options, ground)
@@ -52,7 +52,7 @@ def _record(entry: BookEntry) -> dict[str, Any]:
 
 
 def _print_table(found: Definitions, roots: Mapping[str, str]) -> None:
-    """A definition that counts comes before those that it shadows."""
+    """A definition in effect comes before those that it shadows."""
     order = sorted(found.entries, key=lambda e: (e.name.lower(), e.shadowed_by is not None, e.error is not None))
     rows = [["NAME", "FROM", "DESCRIPTION"], *(_row(entry, found.entries, roots) for entry in order)]
     shown = [[visible(cell).replace("\n", " ").replace("\t", " ") for cell in row] for row in rows]
@@ -80,7 +80,7 @@ def _row(entry: BookEntry, entries: Sequence[BookEntry], roots: Mapping[str, str
 
 
 def _short(path: str, roots: Mapping[str, str]) -> str:
-    """As seen from the project, or from the home directory."""
+    """The path relative to the project or the home directory."""
     for root, sign in roots.items():
         if path.startswith(root + os.sep):
             return os.path.join(sign, path[len(root) + 1 :])  # noqa: PTH118  # only text, not a file

@@ -101,7 +101,7 @@ def _settings(ground: Workspace) -> Iterator[Check]:
 
 
 def _sandbox(ground: Workspace) -> list[Check]:
-    """A line for each tier of this system; a real box is tried in each."""
+    """One line for each tier of this system; each is tried with a real box."""
     from teamwright.host.sandbox.tiers import find_tier  # noqa: PLC0415
 
     values = ground.settings.sandbox.values
@@ -120,7 +120,7 @@ def _sandbox(ground: Workspace) -> list[Check]:
 
 
 def _brought(ground: Workspace) -> Iterator[Check]:
-    """What is wrong with agents, skills, hooks, servers and plugins; and everything that is not used."""
+    """Faults in agents, skills, hooks, servers and plugins; and everything that is not used."""
     options = Options(cwd=ground.cwd)
     try:
         rules, wrong = read_rules(options, ground)
@@ -150,7 +150,7 @@ async def _store(ground: Workspace) -> Check:
 
 
 def _telemetry(ground: Workspace) -> list[Check]:
-    """Where it is on: does the collector of each signal answer?"""
+    """If telemetry is on: whether each signal's collector answers."""
     from teamwright.app.telemetry import read_telemetry  # noqa: PLC0415
 
     wanted, notes = read_telemetry(Options(cwd=ground.cwd), ground)
@@ -163,7 +163,7 @@ def _telemetry(ground: Workspace) -> list[Check]:
 
 
 async def _model(ground: Workspace, name: str | None) -> Check:
-    """One short request: a wrong key, no network, a proxy or a private CA all show here."""
+    """One short request: it shows a wrong key, no network, a proxy or a private CA."""
     words: list[str] = []
     try:
         models, full = model_for(ground, name)

@@ -1,4 +1,4 @@
-"""`teamwright import`: takes over sessions that another program has on this disk."""
+"""`teamwright import`: takes over sessions of another program on this disk."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def run_import(parser: ArgumentParser, args: Sequence[str]) -> int:
 
 
 def _folder(found: Namespace) -> Path | None:
-    """Whose sessions are meant; None: those of every directory."""
+    """The directory whose sessions are meant; None: all directories."""
     if found.project is not None:
         return found.project.absolute()
     return None if found.all or found.session else Path.cwd().absolute()

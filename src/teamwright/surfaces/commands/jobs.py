@@ -36,7 +36,7 @@ class WaitingJob(msgspec.Struct, frozen=True):
 
 
 def _find(session: str | None) -> tuple[Home, Path | None]:
-    """None: none is named, and there is none here."""
+    """The session's transcript; None if none is named and there is none here."""
     home = home_from(os.environ)
     if session:
         return home, one_session(home, session)
@@ -53,7 +53,7 @@ def _show_none(*, as_json: bool) -> int:
 
 
 class SessionJobs(msgspec.Struct, frozen=True):
-    """Of a session: its jobs, its teams, whether a process runs it now, and its agents on workers."""
+    """A session's jobs, its teams, whether a process runs it now, and its agents on workers."""
 
     rows: list[JobRow]
     crew: TeamWaits
@@ -66,7 +66,7 @@ async def _read(home: Home, session: SessionId) -> SessionJobs:
         return SessionJobs([], TeamWaits((), (), ()), _lives(home, session))
     state = await StateStore.open(home.state)
     try:
-        led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # on an engine
+        led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # in an engine
         rows, crew = await JobTable(state.database).all(session), await read_crew(home, state, session)
         return SessionJobs(rows, crew, led or _lives(home, session), await read_remotes(state))
     finally:
@@ -74,7 +74,7 @@ async def _read(home: Home, session: SessionId) -> SessionJobs:
 
 
 def _lives(home: Home, session: SessionId) -> bool:
-    """Does a process of this machine run this session now?"""
+    """Whether a process of this machine runs this session now."""
     lock = hold(home.session_lock(session))
     if lock is None:
         return True
@@ -83,7 +83,7 @@ def _lives(home: Home, session: SessionId) -> bool:
 
 
 def show_jobs(session: str | None, engine: str = "", *, as_json: bool) -> int:
-    """`engine`: the address of that whose sessions are listed."""
+    """`engine` is the address of the engine whose sessions are listed."""
     home, path = _find(session)
     if path is None:
         return _show_none(as_json=as_json)
@@ -120,7 +120,7 @@ def _job(row: JobRow, read: SessionJobs, engine: str) -> dict[str, Any]:
 
 
 def _teammate(mate: Mate, remote: RemoteJob | None) -> dict[str, Any]:
-    """By the address under which it is written to and stopped."""
+    """A teammate, listed under the address for messages and for stopping it."""
     member = mate.member
     job: dict[str, Any] = {
         "id": member.address,
@@ -144,9 +144,9 @@ def _print_waits(found: Sequence[WaitingJob], main: SessionId) -> None:
 
 
 def show_why(session: str | None, agent: str | None, *, as_json: bool) -> int:
-    """From the transcripts and the store alone: it also tells of a session whose program is gone.
+    """Reads only the transcripts and the store, so it also works for a session whose program is gone.
 
-    One name alone that is no session is an agent of the last one here.
+    A single name that is no session is taken for an agent of the last session here.
     """
     if session and agent is None and not sessions_named(home_from(os.environ), session):
         session, agent = None, session
@@ -187,7 +187,7 @@ def _all_waits(path: Path, id: SessionId, read: SessionJobs) -> list[WaitingJob]
 
 
 def _far(waits: WaitingJob, remote: RemoteJob | None) -> WaitingJob:
-    """One that no worker has yet waits for that."""
+    """An agent without a worker waits for one."""
     if remote is None or not remote.waits:
         return waits
     return msgspec.structs.replace(waits, state="waiting", waiting_for=remote.waits)

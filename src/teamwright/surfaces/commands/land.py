@@ -29,9 +29,9 @@ from teamwright.tools.bounds import visible
 if TYPE_CHECKING:
     import argparse
 
-LOOK = 0.5  # seconds between two looks of --watch for news
-PATIENCE = 5.0  # seconds after which it tries again what it could not land
-LIMIT_ASK = 3  # times that an answer is asked for
+LOOK = 0.5  # seconds between two looks of --watch
+PATIENCE = 5.0  # seconds until it tries again what it could not land
+LIMIT_ASK = 3  # times that it asks for an answer
 
 
 _Work = Callable[[LandingPlace, "_LandArgs"], Awaitable[int]]
@@ -74,7 +74,7 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
 
 
 async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
-    """The status. A signal leaves no tree of the queue behind."""
+    """Returns the exit status. A signal leaves no tree of the queue behind."""
     ended: list[int | ToolError | UsageError] = []
     caught: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
@@ -83,7 +83,7 @@ async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
             async with landing_here(options) as place:
                 try:
                     ended.append(await work(place, asked))
-                except (ToolError, UsageError) as error:  # out of its task group, which would wrap it
+                except (ToolError, UsageError) as error:  # kept until after the task group, which would wrap it
                     ended.append(error)
         group.cancel_scope.cancel()
     if caught:
@@ -93,7 +93,7 @@ async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
     raise ended[0]
 
 
-# --- what it does
+# --- actions
 
 
 async def _list(place: LandingPlace, asked: _LandArgs) -> int:
@@ -144,7 +144,7 @@ async def _give_up(place: LandingPlace, asked: _LandArgs) -> int:
 
 
 async def _land(place: LandingPlace, asked: _LandArgs) -> int:
-    """Status 1 where something did not land."""
+    """Status 1 if something did not land."""
     await _choose(place, asked)
     only = [(await _queue_one(place, name, asked)).id for name in asked.names] or None
     lines = _Lines(quiet=asked.as_json)
@@ -169,7 +169,7 @@ async def _sum_up(place: LandingPlace, blocked: str, held: Mapping[LandId, str],
 
 
 async def _watch(place: LandingPlace, asked: _LandArgs) -> int:
-    """Also what others land here is shown. It never ends by itself."""
+    """Also shows what others land here. It ends only by a signal."""
     await _choose(place, asked)
     for name in asked.names:
         await _queue_one(place, name, asked)
@@ -178,12 +178,12 @@ async def _watch(place: LandingPlace, asked: _LandArgs) -> int:
     lines.skip([entry for entry in known if not entry.is_open])
     _say("waiting for branches that are ready; Ctrl-C ends this")
     while True:
-        seen = await place.state.database.data_version()  # before the look: what comes after it is news
+        seen = await place.state.database.data_version()  # before the look, so that later changes are news
         found = await place.landing.entries()
         for entry in found:
             lines.tell(entry)
         if any(entry.is_open for entry in found):
-            with suppress(BusyError):  # whoever lands here changes the entries, which is seen above
+            with suppress(BusyError):  # another process that lands here changes the entries, which is seen above
                 await place.landing.run(lines.tell)
         await _news(place.state.database, seen)
 
@@ -202,7 +202,7 @@ _ACTIONS: dict[str, _Work] = {"list": _list, "watch": _watch, "queue": _queue, "
 
 
 async def _choose(place: LandingPlace, asked: _LandArgs) -> None:
-    """Target and check of this run. The check is named now, or set, or asked for once, if there is a repository."""
+    """Set target and check for this run. The check is given now, set before, or asked for once, in a repository."""
     await locate(place.workspace.cwd)
     with_choices(place.landing, target=asked.target)
     if asked.check is not None:
@@ -233,7 +233,7 @@ def _ask() -> str:
 
 
 class _Lines:
-    """One line for each entry that was decided, or cannot go on, with time and reason."""
+    """One line for each entry that was decided or cannot go on, with time and reason."""
 
     def __init__(self, *, quiet: bool, all_states: bool = False) -> None:
         self._quiet, self._all = quiet, all_states

@@ -1,4 +1,4 @@
-"""Resolves a name for the landing queue: to an entry of it, or to a branch with its owner and task."""
+"""Resolves a name for the landing queue: to one of its entries, or to a branch with its owner and task."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from teamwright.tools.bounds import visible
 
 
 def find_named(entries: Sequence[LandEntry], name: str) -> LandEntry:
-    """By its number, branch or owner: one that can still be decided, the newest first."""
+    """Find an entry by number, branch or owner; first those that can still be decided, the newest first."""
     bare = name.removeprefix("#")
     for entry in sorted(entries, key=_openness):
         draft = entry.draft
@@ -32,7 +32,7 @@ def _openness(entry: LandEntry) -> tuple[int, int]:
 
 
 async def _no_branch(name: str, top: Path) -> UsageError:
-    """It could have been one as well."""
+    """The error, with a branch that may have been meant."""
     branches = (await git_text("for-each-ref", "--format=%(refname:short)", "refs/heads/", cwd=top)).split()
     near = closest(name, branches)
     hint = f"did you mean {near}?" if near else "`git branch` and `teamwright worktrees` list them"
@@ -40,7 +40,7 @@ async def _no_branch(name: str, top: Path) -> UsageError:
 
 
 async def draft_for(place: LandingPlace, name: str, *, target: str, priority: int) -> LandDraft:
-    """An agent's worktree, or any branch. Raises UsageError where it is neither."""
+    """Draft for an agent's worktree or any branch. Raises UsageError if the name is neither."""
     cwd = place.workspace.cwd
     where = await locate(cwd)
     if await commit_of(f"refs/heads/{name}", cwd=where.top) and not name.startswith("worktree-"):

@@ -32,7 +32,7 @@ from teamwright.surfaces.reports.cost import AgentCost, cost_of
 from teamwright.tools.bounds import visible
 
 DAY_MS = 86_400_000
-_SHORT_ID = 9  # characters of an id in a table; `--json` has it whole
+_SHORT_ID = 9  # characters of an id in a table; `--json` has all of it
 
 
 # --- sessions
@@ -53,7 +53,7 @@ def show_sessions(*, everywhere: bool, as_json: bool) -> int:
 
 
 def _with_words(home: Home, entries: list[SessionEntry]) -> list[SessionEntry]:
-    """Without those in which nothing was said, unless they lead a team or something is wrong with them."""
+    """Leave out sessions in which nothing was said, unless they lead a team or are faulty."""
     if all(entry.said for entry in entries):
         return entries
     from teamwright.surfaces.view.team_digest import read_teams  # noqa: PLC0415  # seldom needed
@@ -84,7 +84,7 @@ def _row(entry: SessionEntry, *, everywhere: bool) -> list[str]:
 
 
 def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
-    """Transcripts, outputs and rows of the store. A session that runs is left alone."""
+    """Removes transcripts, outputs and rows of the store. A running session is left alone."""
     if bool(ids) == (older_than is not None):
         raise UsageError("sessions delete: give ids, or --older-than DAYS")
     home = home_from(os.environ)
@@ -141,7 +141,7 @@ async def _costs(session: str | None) -> list[Cost]:
 
 
 def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:
-    """Each agent beneath the one that started it, with its depth."""
+    """Each agent below the one that started it, with its depth."""
     ids = {row.id for row in rows}
     below: dict[str | None, list[AgentCost]] = {}
     for row in rows:

@@ -45,7 +45,7 @@ def run_otel(parser: argparse.ArgumentParser, args: list[str]) -> int:
 
 
 def _moment(said: str | None) -> int:
-    """Milliseconds since 1970; a time without a zone is of this machine's."""
+    """Milliseconds since 1970; a time without a zone is local."""
     if said is None:
         return 0
     try:
@@ -55,7 +55,7 @@ def _moment(said: str | None) -> int:
 
 
 def _send(files: SessionFiles, wanted: TelemetryOptions, since: int) -> dict[str, int]:
-    """Span by span in batches; raises where the collector does not take one."""
+    """Sends span by span, in batches; raises if the collector refuses one."""
     from teamwright.telemetry.facts.past import facts_of  # noqa: PLC0415
     from teamwright.telemetry.sending.sdk import open_logs, open_spans  # noqa: PLC0415
     from teamwright.telemetry.signals.events import Events  # noqa: PLC0415  # nothing of it before the arguments are right

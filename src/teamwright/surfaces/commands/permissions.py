@@ -1,4 +1,4 @@
-"""`teamwright permissions`, `trust` and `untrust`: rules with their sources, and whose directories may bring some."""
+"""`teamwright permissions`, `trust` and `untrust`: rules with their sources, and directories that may bring some."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def _list(options: Options, *, as_json: bool) -> int:
 
 
 def _require_person(command: str) -> None:
-    """Agents see such a command in documents and messages: rules and trust are not theirs to change."""
+    """Refuse agents, which see such commands in documents and messages: only the person may change rules and trust."""
     if os.environ.get("TEAMWRIGHT_AGENT_ID"):
         raise UsageError(f"`teamwright {command}` is for the person, not for an agent's command: ask them to run it")
 
@@ -112,7 +112,7 @@ def run_untrust(parser: ArgumentParser, args: list[str]) -> int:
 
 
 def _forget(ground: Workspace) -> bool:
-    """With what was agreed to: a later yes begins anew, and saved rules count no more."""
+    """Forget trust along with what was agreed to: a later yes starts anew, and saved rules no longer count."""
     state = ground.home.root
     recorded = snapshot.is_recorded(ground.project, state=state)
     was = trust.untrust(ground.project, state=state)

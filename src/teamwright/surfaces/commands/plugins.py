@@ -24,7 +24,7 @@ from teamwright.tools.bounds import visible
 
 CLONE_SECONDS = 300.0
 _ADDRESS = re.compile(r"(?:https?|ssh|git|file)://.+|[\w.-]+@[\w.-]+:.+")
-_USER_PART = re.compile(r"(?<=://)[^/@]*@")  # of an address, which may hold a password
+_USER_PART = re.compile(r"(?<=://)[^/@]*@")  # part of an address that may hold a password
 _PROTOCOLS = "https:http:ssh:git:file"
 
 
@@ -94,7 +94,7 @@ def _line(row: dict[str, Any]) -> list[str]:
 
 
 def _brings(plugin: Plugin) -> dict[str, Any]:
-    """By name: what there is to run or to obey."""
+    """What a plugin brings to run or to obey, by name."""
     nowhere = Path("/nonexistent")
     shelves = find_shelves(
         cwd=nowhere,
@@ -142,7 +142,7 @@ def _install(state: Path, named: str) -> None:
 
 
 def _chosen(root: Path, source: str, name: str) -> Path:
-    """The directory of one plugin of a marketplace; `root` itself if that is a plugin."""
+    """The directory of one plugin in a marketplace; `root` itself if that is a plugin."""
     try:
         market = read_marketplace(root)
     except SettingsError as error:
@@ -173,13 +173,13 @@ def _not_there(market: Marketplace, source: str, name: str) -> UsageError:
 
 
 def _stem(source: str) -> str:
-    """A directory name for what an address leads to: the plugin's name where its manifest gives none."""
+    """A directory name made from an address; the plugin's name, if its manifest gives none."""
     last = re.split(r"[/:]", source.rstrip("/"))[-1].removesuffix(".git")
     return re.sub(r"[^A-Za-z0-9._-]", "-", last).lstrip(".-") or "plugin"
 
 
 async def _clone(source: str, target: Path) -> None:
-    """By argv, without hooks or submodules; with the person's own credentials, and never a question."""
+    """Clone by argv, without hooks or submodules, with the person's own credentials, and without ever asking."""
     ran = await git(
         "-c",
         "core.hooksPath=/dev/null",

@@ -1,4 +1,4 @@
-"""Agents on workers as listings show them, and how one is ended from any machine."""
+"""Agents on workers: lists them, and ends one from any machine."""
 
 import os
 import sys
@@ -16,18 +16,18 @@ from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.through_engine import read_named_engine
 from teamwright.tools.bounds import visible
 
-_LIMIT = 60.0  # seconds for a worker to end it
+_LIMIT = 60.0  # seconds for a worker to end an agent
 _LOOK = 0.5
 
 
 class RemoteJob(Struct, frozen=True):
     state: str
-    worker: str  # its name; empty: none has it
-    waits: str  # for what, in words; empty: it has a worker
+    worker: str  # the worker's name; empty: no worker has it
+    waits: str  # what it waits for, in words; empty: it has a worker
 
 
 async def read_remotes(state: StateStore) -> dict[AgentId, RemoteJob]:
-    """Of the space that a home is the copy of; nothing in any other home."""
+    """Agents of the space that this home is a copy of; none in any other home."""
     sql = "SELECT 1 FROM sqlite_master WHERE name = 'remotes'"
     if not await state.database.read(fetch_all(sql, ())):
         return {}
@@ -41,7 +41,7 @@ async def read_remotes(state: StateStore) -> dict[AgentId, RemoteJob]:
 
 
 def stop_remote(named: str | None, id: str) -> int:
-    """Ends an agent on a worker, from wherever; returns when it has ended."""
+    """End an agent on a worker, from any machine; returns when it has ended."""
     address = read_named_engine(named)
     if address is None:
         raise UsageError("--stop ends an agent on a worker: name its engine by --engine URL.")

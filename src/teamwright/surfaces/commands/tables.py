@@ -1,4 +1,4 @@
-"""Prints listings: plain tables for people, JSON for programs. Nothing reaches a terminal raw."""
+"""Prints listings: plain tables for people, JSON for programs. Everything is escaped before it reaches a terminal."""
 
 import json
 import os
@@ -15,12 +15,12 @@ import msgspec
 from teamwright.tools.bounds import visible
 
 _NARROWEST = 40  # columns of a terminal
-_LEAST = 8  # of a column that gives way
-_PADDED = 60  # where rows are lines, longer cells do not push the others away
+_LEAST = 8  # of a column that is made narrower
+_PADDED = 60  # longer cells do not widen their column if rows are lines
 
 
 def print_json(value: Any) -> None:
-    """All but plain ASCII is escaped: paths that are not UTF-8 survive, and nothing invisible gets through."""
+    """Escapes all but plain ASCII: paths that are not UTF-8 survive, and nothing invisible gets through."""
     sys.stdout.write(json.dumps(msgspec.to_builtins(value), indent=2).replace("\x7f", "\\u007f") + "\n")
 
 
@@ -29,12 +29,12 @@ def say(line: str) -> None:
 
 
 def local_time(at: int | None) -> str:
-    """Milliseconds since 1970, as the clock on the wall shows them."""
+    """Milliseconds since 1970 as local time."""
     return "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """On a terminal, cells are wrapped so that all columns fit; elsewhere a row is a line, for `grep`."""
+    """On a terminal, cells are wrapped so that all columns fit; elsewhere each row is one line, for `grep`."""
     widths, lines = _laid_out([[visible(cell).replace("\n", " ") for cell in row] for row in rows])
     for row in lines:
         for parts in zip_longest(*row, fillvalue=""):
@@ -43,7 +43,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _laid_out(shown: list[list[str]]) -> tuple[list[int], list[list[list[str]]]]:
-    """The width of each column, and each cell as its lines."""
+    """The width of each column, and the lines of each cell."""
     room, columns = _room(), list(zip(*shown, strict=True))
     if room is None:
         widths = [max((len(cell) for cell in column if len(cell) <= _PADDED), default=0) for column in columns]
@@ -53,14 +53,14 @@ def _laid_out(shown: list[list[str]]) -> tuple[list[int], list[list[list[str]]]]
 
 
 def _room() -> int | None:
-    """Columns of the terminal, or those that the environment names; None: as many as it takes."""
+    """Width of the terminal, or the one that the environment sets; None: unlimited."""
     if not (sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()):
         return None
     return max(_NARROWEST, shutil.get_terminal_size().columns)
 
 
 def _fitting(widths: list[int], room: int) -> list[int]:
-    """The widest columns give way, but for the first one, whose words are copied into commands."""
+    """Make the widest columns narrower, except the first one, whose words are copied into commands."""
     fitted, excess = list(widths), sum(widths) + 2 * (len(widths) - 1) - room
     while excess > 0:
         n = max(range(1, len(fitted)), key=lambda n: fitted[n], default=0)

@@ -50,7 +50,7 @@ def show_tasks(team: str | None, session: str | None, *, as_json: bool) -> int:
 
 
 def _session(home: Home, session: str | None) -> str | None:
-    """The one that is named, or the last one here."""
+    """The session that is named, or the last one here."""
     if session is not None:
         return one_session(home, session).stem
     here = list_sessions(home, Path.cwd())
@@ -58,7 +58,7 @@ def _session(home: Home, session: str | None) -> str | None:
 
 
 async def _read(home: Home, team: str | None, session: str | None) -> tuple[str, Listing]:
-    """A session's list is its own, or that of the team which took it over."""
+    """The session's own list, or that of the team which took it over."""
     name = team or session or ""
     if not home.state.exists():
         return name, Listing(())

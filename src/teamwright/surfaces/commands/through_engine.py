@@ -1,4 +1,4 @@
-"""Listings of what is in an engine: this machine's copy of the space is brought up to date and read like a home."""
+"""Listings of an engine: brings this machine's copy of the space up to date and reads it like a home."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ _PATIENCE = 20.0  # seconds
 
 
 def read_named_engine(named: str | None) -> "Address | None":
-    """That of the option, else of the environment; None: nobody names one."""
+    """The engine named by the option or the environment; None: nobody names one."""
     named = named or os.environ.get("TEAMWRIGHT_ENGINE")
     if not named:
         return None
@@ -37,12 +37,12 @@ _away = list[str]()  # why the listings of this run are old
 
 
 def engine_away() -> str:
-    """In words fit for a screen, if the engine was asked for and did not answer; else empty."""
+    """Why listings are old, in words fit for a screen, if the engine was asked and did not answer; else empty."""
     return visible(_away[-1]) if _away else ""
 
 
 def look_through(named: str | None) -> None:
-    """From here on the home of this program is the copy of that space. Without an engine nothing changes."""
+    """From now on this program's home is the copy of that space. Without an engine nothing changes."""
     address = read_named_engine(named)
     if address is None:
         return
@@ -57,7 +57,7 @@ def look_through(named: str | None) -> None:
 
 
 def _last_known(root: Path, address: "Address", error: StoreError) -> Path:
-    """What this machine knew when it last heard of the engine; where it knows nothing, the error stands."""
+    """The copy from when this machine last heard of the engine; without one the error is raised."""
     from teamwright.store.engine.known import last_heard, read_known  # noqa: PLC0415
 
     space = read_known(root / "engines").get(str(address))
@@ -81,7 +81,7 @@ async def _refresh(address: "Address", root: Path) -> Path:
 
 
 async def _fetch_changed(space: "Space") -> None:
-    """Transcripts that have grown since they were last fetched, but for those that this machine writes itself."""
+    """Fetch transcripts that have grown since the last fetch, except those that this machine writes itself."""
     from teamwright.osfiles.locks import is_held  # noqa: PLC0415
     from teamwright.store.db.statements import fetch_all  # noqa: PLC0415
     from teamwright.store.engine.copies import remove_copies  # noqa: PLC0415

@@ -70,7 +70,7 @@ def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> No
 
 
 def show_worktrees(*, as_json: bool, kept: bool = False) -> int:
-    """`kept`: also what was removed, landed, sent back or given up, as far as its commits are under a hidden ref."""
+    """`kept`: also work that was removed, landed, sent back or given up, if a hidden ref still has its commits."""
     found, houses = _run(find_all, Path.cwd())
     hidden: list[KeptCommit] = _run(kept_commits, Path.cwd()) if kept else []
     if as_json:
@@ -92,7 +92,7 @@ def _notes(found: FoundTree) -> str:
 
 
 def show_worktree(name: str, *, as_json: bool) -> int:
-    """One of them: whose it is, its commits, and all that differs from where it began."""
+    """Show one worktree: its owner, its commits, and all that differs from where it began."""
     entry, houses = _find_one(name)
     seen = _run(view, entry, Path.cwd())
     found = seen.found
@@ -128,7 +128,7 @@ def _described(seen: WorktreeView, owner: str) -> list[str]:
 
 
 def merge_worktree(name: str, *, preview: bool, as_json: bool) -> int:
-    """Its branch into the branch here. A preview ends with status 1 if the merge would not go through."""
+    """Merge its branch into the branch here. A preview ends with status 1 if the merge would fail."""
     found, houses = _find_one(name)
     tree = found.worktree
     if preview:
@@ -184,7 +184,7 @@ def _count(seen: Preview) -> str:
 
 
 def clean_worktrees(names: list[str], *, as_json: bool = False) -> int:
-    """Named ones, or all without work that is not merged. The state of what is removed stays under a hidden ref."""
+    """Remove the named worktrees, or all without unmerged work. Their state stays under a hidden ref."""
     chosen, houses = _choose(names)
     if used := [e for e in chosen if e.use == "in_use"]:
         raise _in_use(used, houses)
@@ -210,7 +210,7 @@ def _in_use(used: list[FoundTree], houses: Houses) -> UsageError:
 
 
 def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
-    """Those that are named, else all that are not in use and hold no work, or only work that is merged."""
+    """The named ones, or else all that are not in use and hold no work, or only merged work."""
     found, houses = _run(find_all, Path.cwd())
     if not names:
         done = [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
@@ -223,7 +223,7 @@ def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
 
 
 def _remove(tree: Worktree) -> str | None:
-    """The hidden ref that keeps its state."""
+    """Remove a worktree; returns the hidden ref that keeps its state."""
     try:
         return anyio.run(remove, tree)
     except ToolError as error:

@@ -1,4 +1,4 @@
-"""Hints on the next key to press in the demo, until each has been tried."""
+"""Hints about the next key to press in the demo, until each has been tried."""
 
 from teamwright.surfaces.view.newcomer import Newcomer
 
@@ -6,7 +6,7 @@ _READ = "Tab and Enter open a step · Shift+Up/Down: another agent · Esc: back 
 
 
 def advice(seen: Newcomer, *, over: bool = False) -> str:
-    """The one thing to do next; `over` is the story."""
+    """The next thing to do; `over`: the story has ended."""
     if seen.asked:
         return f"{seen.asked} waits for your answer: {'Esc, then ' if seen.page else ''}Enter opens the question"
     if seen.elsewhere:

@@ -1,6 +1,6 @@
-"""`teamwright demo --kill`: plays the story in a process that is killed half-way, then in another that resumes it.
+"""`teamwright demo --kill`: plays the story in a process that is killed half-way, then in another one that resumes it.
 
-The closing summary is looked up in the task list, the mail log, the transcripts and git.
+The closing summary is read from the task list, the mail log, the transcripts and git.
 """
 
 import os
@@ -36,7 +36,7 @@ class Held(Struct, frozen=True):
 
     tasks: tuple[Task, ...]
     mail: tuple[MailEntry, ...]
-    read: Counter[LetterId]  # how often each letter stands in a transcript
+    read: Counter[LetterId]  # how often each letter occurs in a transcript
 
 
 class KillCheck(Struct, frozen=True):
@@ -61,7 +61,7 @@ def play_with_kill(plan: DemoPlan, screen: Screen) -> int:
 
 
 def _play_until_the_moment(plan: DemoPlan) -> int:
-    """The id of the process that was killed."""
+    """Returns the id of the killed process."""
     ours, theirs = os.pipe()
     child = _start(replace(plan, moment=theirs), theirs)
     os.close(theirs)
@@ -77,7 +77,7 @@ def _play_until_the_moment(plan: DemoPlan) -> int:
 
 
 def _play_to_the_end(plan: DemoPlan) -> int:
-    """The exit status."""
+    """Returns the exit status."""
     child = _start(plan)
     try:
         return child.wait(2 * LIMIT)

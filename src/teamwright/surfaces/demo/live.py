@@ -17,7 +17,7 @@ ShowApp = Callable[[SessionPort, Options, str, Advise], Awaitable[None]]  # unti
 
 
 async def play_live(plan: DemoPlan, show_app: ShowApp) -> bool:
-    """Until the person leaves. Had the story come to its end?"""
+    """Runs until the person leaves. True if the story had come to its end."""
     stage = Stage(plan)
     options = stage.options()
     session = await open_session(options)

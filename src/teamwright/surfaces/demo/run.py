@@ -1,4 +1,4 @@
-"""Sets the stage for the demo, plays the story once, and says how it ended."""
+"""Sets up the demo, plays the story once, and says how it ended."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from teamwright.surfaces.plain import is_terminal, wants_colours
 def play(
     show_app: ShowApp, *, fast: bool, keep: bool, kill: bool = False, plain: bool = False, workers: int = 0
 ) -> int:
-    """0 if everything is as it should be at the end. In a terminal it is played in the app, unless it is `plain`."""
+    """0 if everything is right at the end. In a terminal it is played in the app, unless it is `plain`."""
     if shutil.which("git") is None:
         raise UsageError("the demo needs git, and it is not installed")
     root = Path(tempfile.mkdtemp(prefix="teamwright-demo-"))

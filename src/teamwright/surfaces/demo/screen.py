@@ -1,4 +1,4 @@
-"""Prints a team's work as one line a step: who, then what."""
+"""Prints a team's work, one line per step: who, then what."""
 
 import textwrap
 from pathlib import PurePath
@@ -25,7 +25,7 @@ from teamwright.tools.catalog import traits_of
 
 COLUMNS, GUTTER = 98, 7
 MOST_CALL, MOST_TAIL, MOST_LINES = 64, 36, 4  # characters of a call and of its result, lines of a result
-NAMES = ("yellow", "purple", "green", "blue")  # of teammates, as they come
+NAMES = ("yellow", "purple", "green", "blue")  # colours of teammates, in the order in which they come
 
 
 class Screen:
@@ -34,7 +34,7 @@ class Screen:
         self._names: dict[AgentId, str] = {}
         self._paints: dict[str, str] = {"lead": "cyan"}
         self._calls: dict[CallId, ToolCall] = {}
-        self._last = ""  # whose line stands last
+        self._last = ""  # who had the last line
 
     def say(self, text: str = "", style: str = "") -> None:
         self._write(self._paint(style, text))
@@ -107,7 +107,7 @@ class Screen:
 
     def _tool(self, who: str, ended: ToolEnded) -> None:
         call = self._calls.pop(ended.call_id, None)
-        if call is None or (traits_of(call.name).told and not ended.is_error):  # events of the team tell of it
+        if call is None or (traits_of(call.name).told and not ended.is_error):  # an event of the team tells of it
             return
         tail = _tail(call, result_text(ended)) if traits_of(call.name).runs or ended.is_error else []
         mark = self._paint("red", "x") if ended.is_error else self._paint("green", "+")
@@ -118,7 +118,7 @@ class Screen:
             self._line(who, self._paint("dim", f"  {visible(line)}"))
 
     def _line(self, who: str, text: str) -> None:
-        """The name stands before its first line; then only where somebody else has spoken in between."""
+        """The name comes before the first line, and again after somebody else has spoken."""
         margin = " " * GUTTER
         for n, line in enumerate(textwrap.wrap(text, COLUMNS - GUTTER, break_long_words=False) or [""]):
             name = self._paint(self._paints.get(who, ""), f"{who:>{GUTTER - 2}}") + "  "

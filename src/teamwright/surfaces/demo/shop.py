@@ -1,4 +1,4 @@
-"""Repository that the demo works on: two independent bugs and a missing file."""
+"""The demo's repository: two independent bugs and a missing file."""
 
 import subprocess
 from pathlib import Path
@@ -73,7 +73,7 @@ class Banner(unittest.TestCase):
 """,
     ".gitignore": "__pycache__/\n",
 }
-_CONFIG = {  # what a person has set up for their own repositories is not for this one
+_CONFIG = {  # the person's own git setup must not apply here
     "user.name": "Demo",
     "user.email": "demo@example.invalid",
     "commit.gpgsign": "false",

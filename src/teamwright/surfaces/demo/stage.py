@@ -1,6 +1,6 @@
 """Plays the demo's story with real tools on a real repository: `python -m teamwright.surfaces.demo.stage PLAN`.
 
-As a program it is what `teamwright demo --kill` kills.
+Run as a program, it is what `teamwright demo --kill` kills.
 """
 
 import os
@@ -40,14 +40,14 @@ from teamwright.surfaces.demo.story import (
 )
 from teamwright.surfaces.view.newcomer import Newcomer
 
-PACE, LIVE_PACE = 250.0, 120.0  # characters a second
-STEP, LIVE_STEP = 0.15, 0.7  # seconds before each reply, for people to read
-LOOK = 0.05  # seconds until a cue is looked for again, if no event came
-LIMIT, LIVE_LIMIT = 60.0, 3600.0  # seconds for anything that the story waits for; a person may take their time
+PACE, LIVE_PACE = 250.0, 120.0  # characters per second
+STEP, LIVE_STEP = 0.15, 0.7  # seconds before each reply, so that people can read
+LOOK = 0.05  # seconds until a cue is checked again without an event
+LIMIT, LIVE_LIMIT = 60.0, 3600.0  # seconds for anything that the story waits for; a person may take longer
 
 
 class DemoPlan(Struct, frozen=True):
-    """One run: a directory with `shop`, in which the session is kept, too. `moment`: say so there and wait to die."""
+    """One run. The session is kept in the same directory as `shop`. `moment`: report there, and wait to be killed."""
 
     root: str
     session: str
@@ -87,19 +87,19 @@ class Stage:
             mode="acceptEdits",
             allowed_tools=ALLOWED,
             setting_sources=(),
-            trust=True,  # of a directory that we made ourselves
+            trust=True,  # we made this directory ourselves
             teammate_mode="in-process",
             can_ask=self._live,
             interactive=self._live,
         )
 
     def enter(self, session: Session) -> Watch:
-        """Before any agent continues its work."""
+        """Call this before any agent continues its work."""
         self._session = LocalSession(session, Home(self._plan.home))
         return session.watch(deltas=False)
 
     async def play(self) -> bool:
-        """Did it come to its end?"""
+        """Play the story; True if it came to its end."""
         assert self._screen is not None
         session = await open_session(self.options())
         watch = self.enter(session)
@@ -115,7 +115,7 @@ class Stage:
 
     @property
     def over(self) -> bool:
-        """Has the lead said its last words?"""
+        """Whether the lead has said its last words."""
         if self._session is None or self.end is None or self.end.reason != "done":
             return False
         return self._replies("lead") >= len(parts(live=self._live)["lead"])
@@ -124,7 +124,7 @@ class Stage:
         return advice(seen, over=self.over)
 
     async def follow(self, watch: Watch) -> None:
-        """Until the session is closed."""
+        """Runs until the session is closed."""
         assert self._session is not None
         async for record in watch:
             if self._screen is not None:
@@ -145,7 +145,7 @@ class Stage:
         self._asked[part] = number
         self._announce()
         if self._plan.moment is not None and (part, number) == KILLED_AT:
-            os.write(self._plan.moment, b".")  # so that the killer of this process need not guess when
+            os.write(self._plan.moment, b".")  # so that the killer of this process need not guess the moment
             await anyio.sleep(LIMIT)
         with anyio.fail_after(LIVE_LIMIT if self._live else LIMIT):
             while cue is not None and not self._given(cue):
@@ -172,7 +172,7 @@ class Stage:
         return next((member for member in self._members() if member.name == name), None)
 
     def _replies(self, part: str) -> int:
-        """How often somebody has spoken; -1 if nobody plays that part now."""
+        """How often this part has spoken; -1 if nobody plays it now."""
         assert self._session is not None
         agents = {member.name: member.agent for member in self._members()} | {"lead": self._session.main}
         messages = self._session.messages(agents[part]) if part in agents else None

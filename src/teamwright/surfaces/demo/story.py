@@ -1,6 +1,5 @@
-"""Replies of the demo's scripted model. The next one follows from the conversation alone, so that a resumed session
-continues at the right place. A reply may wait for a cue, so that the story always has the same order.
-"""
+"""Replies of the demo's scripted model. The next reply follows from the conversation alone, so that a resumed session
+continues at the right place. A reply may wait for a cue, so that the story always has the same order."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,13 +31,13 @@ class SaidInDemo(Struct, frozen=True):
 
 
 class StoryLeft(Struct, frozen=True):
-    """A cue: these have shut down."""
+    """A cue: these members have shut down."""
 
     names: tuple[str, ...]
 
 
 class AskedInDemo(Struct, frozen=True):
-    """A cue: this part is about to give that reply; so all that its replies before asked for is done."""
+    """A cue: this part is about to give that reply, so everything that its earlier replies asked for is done."""
 
     part: str
     reply: int
@@ -53,7 +52,7 @@ Wait = Callable[[str, int, Cue | None], Awaitable[None]]  # part, number of the 
 
 
 class StoryLine(Struct, frozen=True):
-    """A reply: words, then calls, which may need the request; not before its cue."""
+    """A reply, given after its cue: words, then calls, which may depend on the request."""
 
     words: str = ""
     calls: Callable[[Request], Sequence[Any]] | None = None
@@ -61,12 +60,12 @@ class StoryLine(Struct, frozen=True):
 
 
 def branches(request: Request) -> list[str]:
-    """In the order in which the conversation tells of them."""
+    """Branches, in the order in which the conversation mentions them."""
     return list(dict.fromkeys(_BRANCH.findall(_text(request))))
 
 
 def _text(request: Request) -> str:
-    """What was said to this agent, results of tools included."""
+    """What was said to this agent, including results of tools."""
     found: list[str] = []
     for message in request.messages:
         for block in message.blocks if message.role == "user" else ():
@@ -215,7 +214,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("", _agree, StoryLeft(("ada",))),
     ),
 }
-KILLED_AT = "ben", 4  # #2 is done, the message to ada is stored, and she has not read it
+KILLED_AT = "ben", 4  # #2 is done; the message to ada is stored, but she has not read it
 TRY = "python3 -c 'from prices import cheapest; print(cheapest([]))'"
 ASKING = StoryLine("First I want to see it fail. No rule allows that command, so I must ask.", _run(TRY))
 DEAF = (
@@ -225,18 +224,18 @@ DEAF = (
 
 
 def parts(*, live: bool) -> dict[str, Sequence[StoryLine]]:
-    """With somebody who can be asked, ada has a question; the story continues whatever the answer is."""
+    """If somebody can be asked, ada has a question; the story continues whatever the answer is."""
     first, *rest = PARTS["ada"]
     return {**PARTS, "ada": (first, ASKING, *rest)} if live else PARTS
 
 
 def replies(messages: Sequence[Message]) -> int:
-    """Of the story."""
+    """Number of the story's replies."""
     return sum(message.role == "assistant" and message.text != DEAF for message in messages)
 
 
 def only_spoken_to(messages: Sequence[Message]) -> bool:
-    """Has somebody spoken to an agent that rests, and nothing of the story happened to it?"""
+    """Whether somebody spoke to a resting agent, without anything of the story happening to it."""
     last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
     new = [block for message in messages[last + 1 :] for block in message.blocks]
     if any(isinstance(block, Text) and "<side-question>" in block.text for block in new):
@@ -245,7 +244,7 @@ def only_spoken_to(messages: Sequence[Message]) -> bool:
 
 
 def _of_story(block: object) -> bool:
-    """A result, or words of other agents; a person's own shell line is neither."""
+    """A result, or words of other agents; the person's own shell line is neither."""
     if not isinstance(block, Text):
         return isinstance(block, ToolResult)
     return block.text.startswith(ELEMENTS) and not block.text.startswith("<shell-input>")

@@ -1,7 +1,7 @@
 """`teamwright demo --workers N`: an engine, a lead and workers on this machine; one worker is killed half-way.
 
-All of them are processes of the program as anybody starts them, each with a home of its own, as on machines of their
-own. Only the model's part is played by a script.
+All of them are ordinary processes of the program, each with a home of its own, as on separate machines. Only the model
+is played by a script.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ from teamwright.surfaces.demo.shop import git, tests_pass
 from teamwright.surfaces.demo.workers_story import COMMITS, PROMPT, script_text
 from teamwright.tools.bounds import visible
 
-LIMIT = 240.0  # seconds for all of it
+LIMIT = 240.0  # seconds for the whole story
 MOST = 8
 _LEASE = "3"  # seconds of silence after which a worker counts as dead
 _PROGRAM = (sys.executable, "-m", "teamwright")
@@ -33,7 +33,7 @@ _END = 15.0  # seconds for a process to end when it is asked to
 
 
 def play_with_workers(root: Path, shop: Path, screen: Screen, many: int) -> int:
-    """0 if everything is as it should be at the end."""
+    """0 if everything is right at the end."""
     if not 2 <= many <= MOST:
         raise UsageError(f"--workers {many}: the story needs two, and at most {MOST}")
     if importlib.util.find_spec("nats") is None:
@@ -51,7 +51,7 @@ class _Stage:
     def __init__(self, root: Path, shop: Path, screen: Screen) -> None:
         self._root, self._shop, self._screen = root, shop, screen
         self._until = time.monotonic() + LIMIT
-        self._said: queue.Queue[tuple[str, str]] = queue.Queue()  # who, a line of its output
+        self._said: queue.Queue[tuple[str, str]] = queue.Queue()  # (who, a line of its output)
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._names: dict[str, str] = {}  # of agents, by id
         self._places: dict[str, list[str]] = {}  # workers that an agent was on, by its name
@@ -111,7 +111,7 @@ class _Stage:
         threading.Thread(target=self._read, args=(who, process), daemon=True).start()
 
     def _env(self, who: str) -> dict[str, str]:
-        """Homes are machines."""
+        """Each home stands for a machine."""
         home = self._root / "homes" / who
         home.mkdir(parents=True, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TEAMWRIGHT_")}
@@ -134,7 +134,7 @@ class _Stage:
                 process.kill()
                 process.wait(_END)
 
-    # --- what they say
+    # --- output of the processes
 
     def _next(self) -> tuple[str, str]:
         try:
@@ -168,7 +168,7 @@ class _Stage:
             self._kill(self._places["ada"][-1])
 
     def _kill(self, worker: str) -> None:
-        """As a power cord does: nothing is said, nothing is handed over."""
+        """Kill it like a power cut: nothing is said, nothing is handed over."""
         self._killed = worker
         process = self._running[worker]
         os.killpg(process.pid, signal.SIGKILL)
@@ -177,7 +177,7 @@ class _Stage:
         self._screen.say("Her edit is not committed. After three seconds of silence another worker goes on.", "bold")
         self._screen.say()
 
-    # --- what is true at the end
+    # --- checks at the end
 
     def _check(self, status: int) -> int:
         places = self._places.get("ada", [])

@@ -1,4 +1,4 @@
-"""Replies of the scripted model in the demo with workers: a file, because they are played in other processes."""
+"""Replies of the scripted model in the demo with workers: in a file, because other processes play them."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def _use(name: str, /, **input: Any) -> dict[str, Any]:
 
 
 def _teammate(file: str, change: tuple[str, str], words: tuple[str, str, str], pause: float) -> list[Any]:
-    """It reads, edits, commits, and agrees to shut down."""
+    """The teammate reads, edits, commits, and agrees to shut down."""
     first, second, commit = words
     agree = {"type": "shutdown_response", "request_id": "{{re:(shutdown-[0-9a-f]+)}}", "approve": True}
     tests = f"python3 -m unittest -q test_{file}"

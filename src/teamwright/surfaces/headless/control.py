@@ -1,4 +1,4 @@
-"""Control protocol over pipes: requests of a driving program, and our permission questions to it."""
+"""Control protocol over pipes: a driving program's requests, and our permission questions to it."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar
@@ -51,13 +51,13 @@ class SaidLine(Struct):
 
 
 class Meta(Struct):
-    traceparent: str = ""  # W3C: the turn becomes part of that trace
+    traceparent: str = ""  # W3C trace context: the turn becomes part of that trace
 
 
 class UserLine(Struct, tag="user"):
     message: SaidLine
-    client_composed: bool = False  # no commands in it
-    agent_id: str | None = None  # whom it is for, by id or name; the main agent if left out
+    client_composed: bool = False  # contains no commands
+    agent_id: str | None = None  # the agent that it is for, by id or name; None: the main agent
     meta: Meta = field(default_factory=Meta, name="_meta")
 
 
@@ -78,7 +78,7 @@ class ControlResponse(Struct, tag="control_response"):
 
 
 class ControlCancel(Struct, tag="control_cancel_request"):
-    """Of a request that has been answered already: every one is, at once."""
+    """Cancels a request, which was already answered: all are, at once."""
 
 
 InputLine = UserLine | ControlRequest | ControlResponse | ControlCancel
@@ -146,7 +146,7 @@ def read_initialize(request: Mapping[str, Any]) -> Initialize:
 
 
 def prompt_of(line: UserLine) -> Say:
-    """A user line as a prompt: text, or text and images."""
+    """The user line as a prompt: text, or text and images."""
     said = line.message.content
     parts = [TextBlock(said)] if isinstance(said, str) else said
     blocks = tuple(
@@ -159,7 +159,7 @@ def prompt_of(line: UserLine) -> Say:
 
 
 def prompt_for(session: DrivenSession, line: UserLine) -> Say:
-    """The same, for whom it names."""
+    """The prompt, addressed to the agent that the line names."""
     say = prompt_of(line)
     return say if line.agent_id is None else replace(say, agent=session.find_agent(line.agent_id))
 
@@ -168,9 +168,9 @@ def prompt_for(session: DrivenSession, line: UserLine) -> Say:
 
 
 async def take_answer(session: DrivenSession, response: Response, options: Options | None = None) -> None:
-    """An answer that cannot be read denies: a question is never left hanging. Without `options` it is a guest's.
+    """An unreadable answer denies, so that no question is left hanging. Without `options` it is a guest's answer.
 
-    With `options`, what it wants written down is written into the settings.
+    With `options`, rules that the answer wants to save are written into the settings.
     """
     decision, updates = _decision_of(response)
     refused: list[str] = []
@@ -201,7 +201,7 @@ def _decision_of(response: Response) -> tuple[Decision, list[PermissionUpdate]]:
     return Allow(answer.updatedInput), answer.updatedPermissions or []
 
 
-# --- what we are asked
+# --- requests to us
 
 
 async def answer_request(session: DrivenSession, line: ControlRequest) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Door of a running session: a private Unix socket that speaks the headless stream-json.
+"""Door of a running session: a private Unix socket that speaks headless mode's stream-json.
 
-A client sees the last lines of every agent, then everything that happens, and can prompt, answer and stop as the
-person can.
+A client gets the last lines of every agent, then everything that happens, and can prompt, answer and stop like the
+person.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from teamwright.surfaces.port.app_host import AppGuest
 from teamwright.surfaces.port.app_protocol import PREFIX
 from teamwright.surfaces.port.doors import address_file
 
-AGAIN = 400  # lines of each agent that a newcomer is shown
+AGAIN = 400  # lines of each agent shown to a newcomer
 LONGEST = 64 * 1024 * 1024  # bytes of one line
 MOST_GUESTS = 16
-HELLO = 0.1  # seconds in which a guest may say that it is an app
+HELLO = 0.1  # seconds for a guest to say that it is an app
 PATIENCE = 60.0  # seconds that a guest may leave a line unread
 
 
@@ -43,26 +43,26 @@ async def keep_door(
 ) -> None:
     """Listen until cancelled. A session that cannot have a door continues without one, and says so.
 
-    Whoever starts it with `TaskGroup.start` goes on once the door is open, or cannot be.
+    `TaskGroup.start` returns once the door is open, or cannot be opened.
     """
     here = DrivenSession(session, home)
     try:
         await _listen(here, env, task_status)
     except (OSError, StoreError) as error:
         here.warn(f"`teamwright attach` cannot connect: {error}")
-        with contextlib.suppress(RuntimeError):  # it was open and has failed since
+        with contextlib.suppress(RuntimeError):  # fails if the door was already open
             task_status.started()
 
 
 async def _listen(session: DrivenSession, env: Mapping[str, str], task_status: TaskStatus[None]) -> None:
-    """The address lies beside the session's lock; what a killed process left is replaced."""
+    """The address is next to the session's lock; one that a killed process left is replaced."""
     listener = open_listener(env)
     note = address_file(session.home, session.id)
     seats = anyio.Semaphore(MOST_GUESTS)
 
     async def receive(wire: UnixStream) -> None:
         async with wire, seats:
-            if wire.confined:  # nobody answers for the person from within the sandbox
+            if wire.confined:  # nobody inside the sandbox may answer for the person
                 await _turn_away(wire)
             else:
                 await _host(session, wire)
@@ -84,7 +84,7 @@ async def _turn_away(wire: UnixStream) -> None:
 
 
 class _DoorReply:
-    """Lines to one guest. One who does not read for long is shown out: he can come again."""
+    """Lines to one guest. A guest that does not read for long is disconnected: it can come again."""
 
     def __init__(self, wire: UnixStream) -> None:
         self._wire, self._one_at_a_time = wire, anyio.Lock()
@@ -117,7 +117,7 @@ async def _host(session: DrivenSession, wire: UnixStream) -> None:
 async def _show(
     session: DrivenSession, printer: Printer, guest: AppGuest, spoken: anyio.Event, group: TaskGroup
 ) -> None:
-    with anyio.move_on_after(HELLO):  # an app says at once that it is one, and is spared what is not for it
+    with anyio.move_on_after(HELLO):  # an app says so at once, and is then spared lines that are not for it
         await spoken.wait()
     if guest.watching:
         return
@@ -152,7 +152,8 @@ def _greeted(session: DrivenSession) -> dict[str, Any]:
 
 
 def _told(record: Record) -> dict[str, Any] | None:
-    """What headless has other ways for: warnings, prompts of others, questions that somebody else has answered."""
+    """Events that headless mode shows in other ways: warnings, others' prompts, questions that somebody else
+    answered."""
     match record.event:
         case Warned() as event:
             return {"type": "system", "subtype": "warning", "text": event.text, "agent_id": record.agent}
@@ -169,7 +170,7 @@ def _told(record: Record) -> dict[str, Any] | None:
             return None
 
 
-# --- what a guest says
+# --- lines from a guest
 
 
 async def _lines_of(wire: UnixStream, printer: Printer) -> AsyncIterator[bytes]:
@@ -187,7 +188,7 @@ async def _lines_of(wire: UnixStream, printer: Printer) -> AsyncIterator[bytes]:
 
 
 async def _take(session: DrivenSession, line: bytes, printer: Printer, guest: AppGuest) -> None:
-    """A request that fails is reported to its sender only."""
+    """A request that fails is reported only to its sender."""
     try:
         match control.read_line(line):
             case control.UserLine() as said:

@@ -1,4 +1,4 @@
-"""Talks to the program that drives us over pipes: acts on its lines and asks it what only it can answer."""
+"""Talks to the program that drives us over pipes: acts on its lines, and asks it what only it can answer."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
-SLOW = frozenset({"mcp_reconnect", "mcp_toggle"})  # they may need answers of the driver themselves
+SLOW = frozenset({"mcp_reconnect", "mcp_toggle"})  # these may need answers from the driver themselves
 MOST_WAITING = 10_000  # prompts that wait to be taken
 _EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
 
@@ -37,15 +37,15 @@ class Driver:
         self._slots: dict[str, _Slot] = {}
         self._ids = count(1)
         self._gone = False
-        self.asked = False  # for anything that a result is owed for
+        self.asked = False  # whether a result is owed for anything
         self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
         session.use_driver(self.exchange)
 
-    # --- its lines
+    # --- lines from the driver
 
     async def take(self, number: int, line: bytes, tasks: TaskGroup) -> None:
         """An unreadable line is reported and skipped; nothing else is lost."""
-        asked, self.asked = self.asked, True  # also by a line that nobody understands
+        asked, self.asked = self.asked, True  # even by a line that cannot be read
         with told(number):
             match control.read_line(line):
                 case control.UserLine() as said:
@@ -64,14 +64,14 @@ class Driver:
             self.asked = asked
 
     async def take_prompts(self) -> None:
-        """Until there are no more."""
+        """Take prompts until there are no more."""
         async with self._said:
             async for number, say, composed in self._said:
                 with told(number):
                     await (self._session.submit(say) if composed or say.agent else self._session.take(say))
 
     def end(self) -> None:
-        """No more lines: whatever waits for an answer has none."""
+        """No more lines come: nothing that waits for an answer will get one."""
         self._gone = True
         self._send.close()
         for slot in self._slots.values():
@@ -89,7 +89,7 @@ class Driver:
         await self._printer.line(await control.answer_request(self._session, request))
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Files as they were before the agents acted on a prompt; the conversation stays as it is."""
+        """Restore files as they were before the agents acted on a prompt; the conversation stays as it is."""
         if self._options.env.get(KEEPING) not in ("1", "true"):
             raise UsageError(f"no copies of files were made: start the session with {KEEPING}=true")
         dry = request.get("dry_run") is True
@@ -105,10 +105,10 @@ class Driver:
         slot.response = response
         slot.answered.set()
 
-    # --- what it is asked
+    # --- requests to the driver
 
     async def ask(self, subtype: str, **fields: Any) -> dict[str, Any]:
-        """Raises UsageError where it answers with an error or not at all; the caller sets the time limit."""
+        """Raises UsageError if it answers with an error or not at all; the caller sets the time limit."""
         if self._gone:
             raise UsageError("the driving program has closed its input")
         id = f"t{next(self._ids)}"
@@ -130,7 +130,7 @@ class Driver:
         return slot.response.response or {}
 
     async def exchange(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
-        """One message for a server that it holds; the answer is the server's."""
+        """Pass one message to a server that the driver hosts, and return that server's answer."""
         answer = await self.ask("mcp_message", server_name=server, message=message)
         return answer.get("mcp_response")
 
@@ -168,7 +168,7 @@ class Driver:
 
 
 class told:
-    """Report what is wrong with a line of standard input, with its number."""
+    """Reports an error in a line of standard input, with the line's number."""
 
     def __init__(self, number: int) -> None:
         self._number = number

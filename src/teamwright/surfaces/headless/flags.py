@@ -1,4 +1,4 @@
-"""Options of a run on the command line, without what they need to be carried out: parsing them costs little."""
+"""Options of a run on the command line, without the code that acts on them, so that parsing costs little."""
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
@@ -10,7 +10,7 @@ from teamwright.surfaces.usage import Parser
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-Rows = tuple[tuple[str, str, dict[str, Any]], ...]  # names, help, how it is read
+Rows = tuple[tuple[str, str, dict[str, Any]], ...]  # names, help, and how the value is read
 _FLAG: dict[str, Any] = {"action": "store_true"}
 _MANY: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 _RULES: dict[str, Any] = _MANY | {"type": split_rules, "metavar": "RULE"}
@@ -49,7 +49,7 @@ def _sources(text: str) -> tuple[str, ...]:
 
 
 def _text(argument: str) -> str:
-    """Bytes of a command line that are no UTF-8 would fit into no file and no request."""
+    """Repair bytes that are not UTF-8, which would fit into no file and no request."""
     return argument.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -159,7 +159,7 @@ def prompt_parser(commands: Mapping[str, str]) -> ArgumentParser:
 
 
 def add_editor_flags(parser: ArgumentParser) -> None:
-    """Those of a run that an editor drives: it opens, resumes and copies sessions itself."""
+    """Options for runs that an editor drives: it opens, resumes and copies sessions itself."""
     parser.add_argument("--debug", action="store_true", help="log each step of every agent")
     for title, rows in (("model and limits", _MODEL), ("tools and permissions", _PERMISSIONS), ("session", _WAYS)):
         group = parser.add_argument_group(title)

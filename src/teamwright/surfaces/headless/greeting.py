@@ -1,4 +1,4 @@
-"""Description of a session for a driving program: the init line, and the answer to `initialize`."""
+"""Describes a session to a driving program: the init line, and the answer to `initialize`."""
 
 import os
 from typing import Any
@@ -8,12 +8,12 @@ from teamwright.runtime.driven_session import DrivenSession
 from teamwright.runtime.port import Named
 from teamwright.runtime.slash_commands import COMMANDS
 
-PROTOCOL_LEVEL = "2.1.325"  # of the line protocol that driving programs know
+PROTOCOL_LEVEL = "2.1.325"  # version of the line protocol that driving programs expect
 KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 
 
 def init_of(session: DrivenSession) -> dict[str, Any]:
-    """`system/init`, but for what is the main agent's own."""
+    """`system/init`, except what is specific to the main agent."""
     return {
         "tools": session.tools,
         "agents": list(session.kinds),
@@ -29,7 +29,7 @@ def init_of(session: DrivenSession) -> dict[str, Any]:
 
 
 def _commands(session: DrivenSession) -> list[Named]:
-    """All that can be said as `/name`."""
+    """Everything that can be called as `/name`."""
     return [*(Named(name, words) for name, words in COMMANDS.items()), *session.commands]
 
 
@@ -51,7 +51,7 @@ def greeting_of(session: DrivenSession) -> dict[str, Any]:
 
 
 def servers_of(session: DrivenSession) -> list[dict[str, Any]]:
-    """MCP servers as they are now. Tools under the names that their servers give them."""
+    """MCP servers as they are now, with their own names for their tools."""
     return [
         {"name": s.name, "status": s.status, "tools": [{"name": name.split("__", 2)[-1]} for name in s.tools]}
         | ({"error": s.error} if s.error else {})

@@ -37,15 +37,15 @@ from teamwright.core.permissions.consent import Question
 from teamwright.runtime.teams.tasks.open_work import OpenWork
 
 LONGEST = 1_048_576  # bytes of one line
-_SHORT, _FEW = 256, 32  # characters of a text, and items of our own part of a line, that are never cut
-_OURS = 4  # levels of a line down to what a tool was given
+_SHORT, _FEW = 256, 32  # never cut: texts of so many characters, and lists in our own part of a line of so many items
+_OURS = 4  # depth of a line down to a tool's arguments
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 _encode = msgspec.json.Encoder().encode
 _UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
-    """One line, at most 1 MiB long; control and invisible characters are escaped, so a terminal may see it."""
+    """One line of at most 1 MiB. Control and invisible characters are escaped, so it is safe for a terminal."""
     data = _escaped(_encode(line))
     most = LONGEST // 4
     while len(data) >= LONGEST and most:
@@ -59,7 +59,7 @@ def _escaped(data: bytes) -> bytes:
 
 
 def _cut(value: Any, most: int, depth: int = 0) -> Any:
-    """At most so many characters of each text and items of each list; short texts, such as ids, stay whole."""
+    """Shorten texts and lists to `most`; short texts, such as ids, stay whole."""
     if isinstance(value, str):
         room = max(most, _SHORT)
         return value if len(value) <= room else f"{value[:room]}[... {len(value) - room} characters cut in this line]"
@@ -73,12 +73,12 @@ def _cut(value: Any, most: int, depth: int = 0) -> Any:
 
 
 def replayed(message: Message) -> dict[str, Any]:
-    """What the main agent was told, prompts and all, as it was taken."""
+    """What the main agent was told, including prompts, as it took it."""
     return {"message": {"role": "user", "content": [block_of(b) for b in message.blocks]}, "isReplay": True}
 
 
 def stream_events(delta: Delta) -> Iterator[dict[str, Any]]:
-    """A delta in the shape of the Messages API's stream, whichever provider it came from."""
+    """A delta in the form of the Messages API's stream, whatever the provider."""
     match delta:
         case ReplyStarted():
             message: dict[str, Any] = {
@@ -148,7 +148,7 @@ def boundary_of(event: Compacted) -> dict[str, Any]:
 
 
 def rewound_of(event: Rewound, agent: AgentId) -> dict[str, Any]:
-    """A person at an app went back: `user_message_id` is the line before which things stand again."""
+    """A person in an app went back: everything is again as before the line `user_message_id`."""
     data = {"conversation": event.talk, "filesChanged": list(event.files)}
     return {"type": "system", "subtype": "rewound", "user_message_id": line_uuid(agent, event.to), **data}
 
@@ -177,7 +177,7 @@ _ENDS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
 
 
 def task_of(event: JobStarted | JobProgressed | JobEnded) -> dict[str, Any]:
-    """What is said of a background job, or of a foreground agent."""
+    """A line about a background job, or a foreground agent."""
     match event:
         case JobStarted():
             line = {
@@ -238,7 +238,7 @@ def team_of(event: TeamChanged) -> dict[str, Any]:
 
 
 def question_of(question: Question, main: AgentId) -> dict[str, Any]:
-    """The main agent is named by no id."""
+    """Questions of the main agent carry no agent id."""
     request: dict[str, Any] = {
         "subtype": "can_use_tool",
         "tool_name": question.tool,
@@ -262,7 +262,7 @@ def question_of(question: Question, main: AgentId) -> dict[str, Any]:
 
 
 def _suggestions(question: Question) -> list[dict[str, Any]]:
-    """What would answer it, and the next of its kind: for a change of files the mode, and the directory if need be."""
+    """What would answer this question and similar ones: for an edit the mode, and the directory if need be."""
     accept = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
     if question.patch and question.is_edit:
         return [accept]
@@ -289,7 +289,7 @@ def _rule_parts(rule: str) -> dict[str, str]:
 
 
 def open_of(found: Sequence[OpenWork]) -> dict[str, Any]:
-    """For a result."""
+    """Open tasks, for a result."""
     tasks = [
         {"team": work.team, "id": str(task.id), "subject": task.subject, "status": task.status, "owner": task.owner}
         for work in found
@@ -299,6 +299,6 @@ def open_of(found: Sequence[OpenWork]) -> dict[str, Any]:
 
 
 def with_open(text: str, found: Sequence[OpenWork]) -> str:
-    """An answer that does not name every open task itself ends with a line that does."""
+    """Add a line with open tasks to an answer that does not name all of them itself."""
     unsaid = [work for work in found if any(not re.search(rf"#{task.id}(?!\d)", text) for task in work.tasks)]
     return "\n\n".join(filter(None, (text, *(f"[There are {work}.]" for work in unsaid))))

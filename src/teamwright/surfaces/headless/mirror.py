@@ -1,4 +1,4 @@
-"""Sends a growing transcript to a driving program that keeps its own copies of sessions."""
+"""Sends the transcript as it grows to a driving program that keeps its own copies of sessions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,13 +10,14 @@ from teamwright.store.mirrors.session import last_uuid
 
 
 class Mirror:
-    """Each message of each agent once, in the shape that such programs read. `past` is what the main agent has."""
+    """Each message of each agent once, in the form that such programs read. `past` are the main agent's records so
+    far."""
 
     def __init__(self, session: DrivenSession, env: Mapping[str, str], past: Iterable[Record] = ()) -> None:
         self._session = session
         self._place = projects_of(env) / folder_of(str(session.cwd))
         records = list(past)
-        # A session that was brought here goes on after its last line over there.
+        # An imported session continues after its last line over there.
         brought = any(getattr(record.event, "imported", "") for record in records[:1])
         self._lines = ClaudeLines(session.id, session.main, last_uuid(self._file(session.main)) if brought else None)
         for record in records:

@@ -38,7 +38,7 @@ class PermissionUpdate(Struct):
 
 
 def ops_of(update: PermissionUpdate) -> list[Op]:
-    """For this session, at once."""
+    """Ops that apply the update to this session at once."""
     match update.type:
         case "addRules":
             return [AddRules(update.texts, update.behavior)]
@@ -57,7 +57,7 @@ def ops_of(update: PermissionUpdate) -> list[Op]:
 
 
 async def write_down(update: PermissionUpdate, options: Options) -> None:
-    """Where the answer names a settings file. A mode is never written: it would hold where nobody was asked."""
+    """Save the update, if it names a settings file. A mode is never saved: it would hold where nobody was asked."""
     if update.destination != "session" and update.type != "setMode":
         await to_thread.run_sync(_write_down, update, options)
 

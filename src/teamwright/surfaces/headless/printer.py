@@ -48,7 +48,7 @@ Format = Literal["text", "json", "stream-json"]
 
 
 class Printer(Struct, eq=False):
-    """Consumes records one by one. `last` is the newest result, and with it the program's exit status."""
+    """Shows records one by one. `last` is the newest result, which decides the program's exit status."""
 
     session: DrivenSession
     out: Sink
@@ -59,18 +59,18 @@ class Printer(Struct, eq=False):
     last: TurnEnded | None = None
     printed: anyio.Event = field(default_factory=anyio.Event)
     broken: bool = False  # nobody reads any more
-    open_work: "Sequence[OpenWork]" = ()  # what teams had not done at the last result
+    open_work: "Sequence[OpenWork]" = ()  # work that teams had left open at the last result
     heard: Callable[[Record], Awaitable[None]] | None = None
-    mirror: Callable[[Record], dict[str, Any] | None] | None = None  # a line besides, told first
-    _calls: dict[AgentId, CallId | None] = {}  # which call started an agent
+    mirror: Callable[[Record], dict[str, Any] | None] | None = None  # an extra line for each record, printed first
+    _calls: dict[AgentId, CallId | None] = {}  # the call that started an agent
     _turn_began: int = 0
     _denials: list[Denied] = []
-    _told: int = 0  # how many of them were in a result
+    _told: int = 0  # how many of them the last result included
     _last_result: dict[str, Any] = {}
-    _outlived: bool = False  # by its team: events of that came after the last result
+    _outlived: bool = False  # the session outlived its last result: its team went on
     _ended_at: int = 0
-    _data: Any = None  # the answer as data, where a program wants it so
-    _place: tuple[AgentId, int] | None = None  # the line of a transcript that is being shown
+    _data: Any = None  # the answer as data, if a program wants that
+    _place: tuple[AgentId, int] | None = None  # the transcript line that is being shown
 
     async def show(self, record: Record) -> None:
         if self.mirror is not None and (frame := self.mirror(record)) is not None:
@@ -118,7 +118,7 @@ class Printer(Struct, eq=False):
                 await self._line({"type": "stream_event", "event": event} | self._parent(agent))
 
     async def _show_news(self, record: Record) -> None:
-        """What no model said or did."""
+        """Events that no model caused."""
         match record.event:
             case Denied() as event:
                 self._denied(event)
@@ -137,7 +137,7 @@ class Printer(Struct, eq=False):
                 pass
 
     async def _job(self, event: JobStarted | JobProgressed | JobEnded) -> None:
-        if isinstance(event, JobStarted):  # an agent's job has its id; one that is woken has a new call
+        if isinstance(event, JobStarted):  # an agent's job has its id; an agent that is woken again has a new call
             self._calls[AgentId(event.job)] = event.call_id
         if isinstance(event, JobEnded):
             await self._line({"type": "system"} | lines.ended_of(event))
@@ -145,7 +145,7 @@ class Printer(Struct, eq=False):
 
     def _denied(self, event: Denied) -> None:
         self._denials.append(event)
-        if self.format != "stream-json":  # nobody would see it otherwise
+        if self.format != "stream-json":  # otherwise nobody would see it
             from teamwright.runtime.permissions.judgement import for_the_person  # noqa: PLC0415  # after a judgement
 
             sys.stderr.write(f"teamwright: {visible(for_the_person(event.reason))}\n")
@@ -155,12 +155,12 @@ class Printer(Struct, eq=False):
             self._data = event.data["structured_output"]
 
     async def line(self, line: dict[str, Any]) -> None:
-        """A line that is not an event: an answer to a control request."""
+        """A line that is not an event: the answer to a control request."""
         await self._line(line)
 
     async def finish(self) -> None:
-        """What the other two formats print: the last result alone. In a stream it is the last line, too."""
-        if self._outlived and self.last is not None:  # its team went on for a while: with the figures of all
+        """Print what the other two formats print: only the last result. In a stream it is the last line, too."""
+        if self._outlived and self.last is not None:  # its team went on: repeat the result with all figures
             await self._line(self._result(self.last, self._ended_at) | lines.open_of(self.open_work))
         for work in self.open_work:
             again = resume_command(self.session.id, self.engine)
@@ -182,7 +182,7 @@ class Printer(Struct, eq=False):
             sys.stderr.write(f"teamwright: {visible(last.error)}\n")
 
     def _count(self, started: TurnStarted, at: int) -> None:
-        """Restarts at each prompt; a turn that continues it has one result for all of it."""
+        """Count anew at each prompt; a turn that continues it belongs to the same result."""
         if started.asked or not self._turn_began:
             self._turn_began, self._data = at, None
             self._denials, self._told = self._denials[self._told :], 0
@@ -210,12 +210,12 @@ class Printer(Struct, eq=False):
         return {"parent_tool_use_id": self._calls.get(agent), "agent_id": agent}
 
     def _stamp(self) -> dict[str, str]:
-        """What stands in a transcript has the same id each time; only the first line that is made of it has it."""
+        """Ids for a line. A line from a transcript always has the same id; only its first output line gets it."""
         place, self._place = self._place, None
         return {"session_id": self.session.id, "uuid": line_uuid(*place) if place else str(uuid.uuid4())}
 
     async def hooked(self, event: str, name: str, fired: Fired | None) -> None:
-        """A hook begins, or has answered."""
+        """A hook begins (`fired` is None), or has answered."""
         line = {"type": "system", "hook_event": event, "hook_name": name}
         if fired is None:
             await self._line(line | {"subtype": "hook_started"})
@@ -271,7 +271,7 @@ def _model_usage(usage: Usage, usd: float | None) -> dict[str, Any]:
 
 
 def _data_of(ended: ToolEnded) -> Any:
-    """The result as data; a tool that gives none has its words."""
+    """The result as data, or else its words."""
     if ended.data is not None:
         return ended.data
     text = "\n".join(c.text for c in ended.content if isinstance(c, Text))

@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 
 READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 PRINT_LIMIT = 10.0  # seconds for a slow reader to take the last lines
-_NEW_OBJECTS = 10_000  # between two looks for garbage: hundreds of agents make and free many
+_NEW_OBJECTS = 10_000  # objects between two garbage collections: hundreds of agents make and free many
 
 
 class Headless(msgspec.Struct, frozen=True):
-    """How the program speaks; what it does is in `Options`."""
+    """How the program communicates; what it does is in `Options`."""
 
     prompt: str | None = None
     output: Format = "text"
     input: Literal["text", "stream-json"] = "text"
     partial: bool = False
     wait: bool = True  # for background jobs, before the program ends
-    listen: bool = False  # others may attach
-    replay: bool = False  # prompts are told as they are taken
-    hook_events: bool = False  # what hooks do is told
+    listen: bool = False  # others may attach to the session
+    replay: bool = False  # repeat prompts as they are taken
+    hook_events: bool = False  # report what hooks do
     schema: dict[str, Any] | None = None  # of the answer, which is then data
-    mirror: bool = False  # the transcript is told as it grows
+    mirror: bool = False  # send the transcript as it grows
 
 
 async def run(headless: Headless, options: Options) -> int:
-    """Run to the end; the exit status."""
+    """Run to the end; returns the exit status."""
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
     if headless.schema is not None:
         options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
     opened = await open_session(options)
     session = DrivenSession(opened, opened.home or home_from(options.env))
-    gc.freeze()  # what has been imported and set up stays: no need to look through it again
+    gc.freeze()  # imported modules and the setup stay, so the collector need not look at them again
     gc.set_threshold(_NEW_OBJECTS)
     gc.enable()
     for note in session.notes:
@@ -83,7 +83,7 @@ async def run(headless: Headless, options: Options) -> int:
                 if headless.listen:
                     await group.start(_keep_door, opened, session.home, options.env)  # before anything is said
                 await _feed(session, prompt, driver)
-                with suppress(StoreError):  # which is the session's trouble from then on
+                with suppress(StoreError):  # from then on it is the session's trouble
                     printer.open_work = await _finish(opened, session, wait=headless.wait)
             if work.cancel_called:
                 opened.hurry()
@@ -97,19 +97,19 @@ async def run(headless: Headless, options: Options) -> int:
 
 
 async def _finish(opened: Session, session: DrivenSession, *, wait: bool) -> "Sequence[OpenWork]":
-    """Until nothing is left to be done; what teams leave open."""
+    """Wait until nothing is left to do; returns work that teams leave open."""
     await opened.idle(jobs=wait)
     if wait:
         await opened.ask_about_open_work()
     while True:
         await opened.idle(jobs=wait)
         left = await session.open_work()
-        if opened.main.resting:  # else a letter came while we looked, and its turn would be cut off
+        if opened.main.resting:  # otherwise a letter came while we looked, and its turn would be cut off
             return left
 
 
 def _tell_left(session: Session) -> None:
-    """The last line: what goes on without this program."""
+    """The last line: what continues without this program."""
     if session.left_at_work:
         sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
 
@@ -121,7 +121,7 @@ def _open_driver(session: DrivenSession, printer: Printer, options: Options) -> 
 
 
 def _status(error: StoreError | None, printer: Printer, driver: "Driver | None") -> int:
-    """That of the last result; a driver that came and went without asking for anything needs none."""
+    """The status of the last result. A driver that left without asking for anything needs no result."""
     if error is not None:
         if printer.last is None or str(error) not in printer.last.error:
             sys.stderr.write(f"teamwright: {visible(str(error))}\n")
@@ -134,7 +134,7 @@ def _status(error: StoreError | None, printer: Printer, driver: "Driver | None")
 async def _listen(
     headless: Headless, session: DrivenSession, printer: Printer, env: Mapping[str, str]
 ) -> "States | None":
-    """What a driving program wants to hear besides."""
+    """Set up what a driving program also wants to hear."""
     if headless.mirror:
         from teamwright.surfaces.headless.mirror import Mirror  # noqa: PLC0415
 
@@ -159,7 +159,7 @@ async def _keep_door(session: Session, home: Home, env: Mapping[str, str], *, ta
 
 
 async def _read_prompt(argument: str | None) -> str:
-    """The prompt of the command line, and beneath it what is piped in."""
+    """The prompt of the command line, followed by what is piped in."""
     piped = await read_text(beside=argument is not None)
     prompt = "\n\n".join(part for part in (argument or "", piped.strip("\n")) if part.strip())
     if not prompt:
@@ -186,7 +186,7 @@ async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> Non
     try:
         async for record in watch:
             await printer.show(record)
-    except BrokenPipeError:  # nobody reads any more: the work is for nobody
+    except BrokenPipeError:  # nobody reads any more, so the work is pointless
         printer.broken = True
         work.cancel()
     finally:
@@ -195,6 +195,6 @@ async def _print(watch: Watch, printer: Printer, work: anyio.CancelScope) -> Non
 
 
 async def _heed_trouble(session: Session, work: anyio.CancelScope) -> None:
-    """The disk fails: nothing that is done from here on could be kept."""
+    """Stop when the disk fails: nothing done after that could be kept."""
     await session.trouble.met()
     work.cancel()

@@ -12,7 +12,7 @@ State = Literal["running", "requires_action", "idle"]
 
 
 class States:
-    """Idle means that no turn is owed any more: not the main agent's, and of no other agent's."""
+    """Idle means that no agent owes a turn any more."""
 
     def __init__(self, session: DrivenSession, line: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
         self._session, self._line = session, line
@@ -20,7 +20,7 @@ class States:
         self._news = anyio.Event()
 
     async def heard(self, record: Record) -> None:
-        """After the record itself was shown."""
+        """Called after the record itself was shown."""
         match record.event:
             case TurnStarted() | Answered():
                 waiting = bool(self._session.snapshot().questions)
@@ -33,7 +33,7 @@ class States:
                 pass
 
     async def watch(self) -> None:
-        """For as long as the session lives: says when it has become idle."""
+        """Reports when the session has become idle, as long as it lives."""
         while True:
             await self._news.wait()
             self._news = anyio.Event()

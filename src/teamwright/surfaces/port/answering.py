@@ -1,4 +1,4 @@
-"""Answers questions of agents, and does what the scope of a yes says."""
+"""Answers agents' questions, and carries out the scope of a yes."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,12 +15,12 @@ from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Allow, Behaviour, Decision, Question
 from teamwright.runtime.port import SessionPort
 
-# A yes for this call; or for what its rules cover: for one agent, in this session, in this project; or for all edits.
+# A yes for this call only; for all that its rules cover: for one agent, this session or this project; or for all edits.
 Scope = Literal["once", "agent", "all", "project", "edits"]
 
 
 class GivenAnswer(Struct, frozen=True):
-    """`wide`: by the wider of its rules. `via`: the surface on which it was given."""
+    """`wide`: use the wider of its rules. `via`: the surface on which the answer was given."""
 
     question: Question
     decision: Decision
@@ -32,9 +32,9 @@ class GivenAnswer(Struct, frozen=True):
 async def give_answer(
     session: SessionPort, waiting: Sequence[Question], given: GivenAnswer, options: Options
 ) -> list[Question]:
-    """Answer it, and do what else its scope says. Returns what that answered too.
+    """Answer a question and carry out the rest of its scope. Returns the other questions that this answered.
 
-    Rules that cannot be saved hold for this session all the same; the fault is raised when everything is answered.
+    Rules that cannot be saved still hold for this session; the error is raised once everything is answered.
     """
     question, scope = given.question, given.scope
     rules = question.outside or (question.wider if given.wide else question.suggestions)
@@ -58,12 +58,12 @@ def _other_edits(waiting: Sequence[Question], question: Question) -> list[Questi
 
 
 async def _allow_all(session: SessionPort, covered: Sequence[Question], via: str) -> list[Question]:
-    """Those that still wanted an answer."""
+    """Answer the questions that are still open."""
     done: list[Question] = []
     for other in covered:
         try:
             await session.submit(Answer(other.id, Allow(), via))
-        except UsageError:  # somebody else was quicker, or it was withdrawn
+        except UsageError:  # somebody else was quicker, or the question was withdrawn
             continue
         done.append(other)
     return done
@@ -90,7 +90,7 @@ async def _add(
 def _covered(
     waiting: Sequence[Question], question: Question, rules: Sequence[str], only: AgentId | None
 ) -> list[Question]:
-    """Questions that would not be asked any more: the rules that would answer each are all there now."""
+    """Questions that would no longer be asked, because all rules that answer them now exist."""
     there = frozenset(rules)
     return [
         other

@@ -1,4 +1,4 @@
-"""Serves an attached app: sends it every record and carries out its requests in this session."""
+"""Serves an attached app: sends it every record, and carries out its requests in this session."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_never
@@ -37,7 +37,7 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 class AppGuest:
-    """`watching` once it has asked for records; until then it is a guest like any other."""
+    """`watching` once it has asked for records; until then it is like any other guest."""
 
     def __init__(self, session: LocalSession, write: Write, group: TaskGroup) -> None:
         self._session, self._write, self._group = session, write, group
@@ -45,7 +45,7 @@ class AppGuest:
         self.watching = False
 
     async def take(self, id: str, request: dict[str, Any]) -> None:
-        """Whatever takes long must not delay what is said meanwhile, such as an interrupt."""
+        """Slow requests must not delay later ones, such as an interrupt."""
         try:
             wanted = msgspec.convert(request, AnyControlBody)
         except msgspec.ValidationError as error:
@@ -85,7 +85,7 @@ class AppGuest:
         self._group.cancel_scope.cancel()  # the session has ended
 
     async def _tell_facts(self) -> None:
-        """Before the record that may rest on them."""
+        """Send facts before a record that may rely on them."""
         facts = self._session.facts
         if facts != self._told:
             self._told = facts

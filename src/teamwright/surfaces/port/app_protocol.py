@@ -8,7 +8,7 @@ from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.runtime.port import SessionFacts
 
 PREFIX = "app_"
-SETTLE_SECONDS = 60.0  # that a host lets a guest wait for a settled session before it answers by None
+SETTLE_SECONDS = 60.0  # after which a host answers a guest that waits for a settled session with None
 
 
 def _tag(name: str) -> str:
@@ -20,7 +20,7 @@ class ControlBody(Struct, frozen=True, tag_field="subtype", tag=_tag):
 
 
 class AskWatch(ControlBody, frozen=True):
-    """Records from now on, instead of other lines. It is answered by a `Welcome`.
+    """Asks for records from now on, instead of other lines. The answer is a `Welcome`.
 
     With `every_ms`, text that is being written comes in pieces of so many milliseconds instead of token by token.
     """
@@ -66,7 +66,7 @@ class AskStatus(ControlBody, frozen=True):
 
 
 class AskSettled(ControlBody, frozen=True):
-    """Answered when nobody works any more, or after a while by None: ask again."""
+    """Answered when nobody works any more, or after a while with None: then ask again."""
 
 
 class AskPoints(ControlBody, frozen=True):
@@ -100,7 +100,7 @@ AnyControlBody = (
 
 
 class Welcome(Struct, frozen=True):
-    """All that stays as it is, and how things are at this moment."""
+    """All that never changes, and the state at this moment."""
 
     session: SessionId
     main: AgentId
@@ -108,8 +108,8 @@ class Welcome(Struct, frozen=True):
     models: tuple[str, ...]
     kind_colors: dict[str, str]
     facts: SessionFacts
-    cursor: dict[AgentId, int]  # how far each transcript is
-    now: tuple[Record, ...]  # what is so and stands in none of them
+    cursor: dict[AgentId, int]  # last line of each transcript
+    now: tuple[Record, ...]  # current state that no transcript holds
 
 
 class Told(Struct):
@@ -122,7 +122,7 @@ class Told(Struct):
 
 
 class ControlAnswer(Struct):
-    """Of a control response."""
+    """The body of a control response."""
 
     request_id: str
     subtype: str = ""

@@ -12,7 +12,7 @@ from teamwright.store.tables.tasks import TaskTable
 
 
 async def delete_stored(home: Home, transcripts: Sequence[Path]) -> list[str]:
-    """Transcripts, outputs and rows of the store. Returns the ids of those that run and were left alone."""
+    """Remove transcripts, outputs and rows of the store. Returns the ids of running sessions, which are left alone."""
     state = await StateStore.open(home.state)
     busy: list[str] = []
     try:

@@ -15,7 +15,7 @@ def address_file(home: Home, session: SessionId) -> Path:
 
 
 def knock(home: Home, session: SessionId) -> UnixStream:
-    """Raises UsageError where nobody opens."""
+    """Raises UsageError if nobody answers."""
     try:
         return connect(os.fsdecode(address_file(home, session).read_bytes()))
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def knock(home: Home, session: SessionId) -> UnixStream:
 
 
 def is_open(home: Home, session: SessionId) -> bool:
-    """Does anybody listen there now?"""
+    """Whether anybody listens there now."""
     try:
         knock(home, session).close()
     except UsageError:

@@ -1,4 +1,4 @@
-"""Joins the pieces of text that come in quick succession: a watcher far away need not be told of every token."""
+"""Joins pieces of text that come in quick succession: a remote watcher does not need every token."""
 
 from collections.abc import AsyncIterator
 from typing import cast
@@ -15,11 +15,12 @@ Block = tuple[AgentId, int, type]
 
 
 class _Ended:
-    """No record comes any more."""
+    """No more records come."""
 
 
 async def joined(live: Live, every_ms: int) -> AsyncIterator[Record]:
-    """The same records; text of one block is held back for so long at most, and comes before what follows it."""
+    """The same records, with each block's text held back for `every_ms` at most, and given out before anything
+    later."""
     held: dict[Block, Record] = {}
     source, due = aiter(live), 0.0
     while True:

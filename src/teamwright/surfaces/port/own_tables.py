@@ -1,4 +1,4 @@
-"""Tables of the program's own commands, inside another surface."""
+"""Runs the program's own commands, to show their tables inside another surface."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ TABLE_SECONDS = 30.0
 
 
 async def printed(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], columns: int = 0) -> str:
-    """What a command of the program prints: the same table as outside of it. `columns`: its width, else any."""
+    """What a command prints: the same table as outside. `columns` is its width; 0: any."""
     env = {name: value for name, value in env.items() if name != "COLUMNS"}
     env |= {"COLUMNS": str(columns)} if columns else {}
     capture = Capture(head=60_000, tail=20_000)

@@ -1,4 +1,4 @@
-"""Session in another process, as the app sees it: the past is read from disk, the rest comes through its door."""
+"""A session in another process, as the app sees it: the past is read from disk, the rest comes through its door."""
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
@@ -34,7 +34,7 @@ from teamwright.surfaces.port.app_protocol import ControlBody, Heard, Welcome
 if TYPE_CHECKING:
     from teamwright.runtime.extensions.skills import Expanded
 
-ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for anything else that is asked for
+ENTER, LIMIT = 30.0, 600.0  # seconds for a welcome, and for other requests
 MOST_WAITING = 10_000  # records; then the door waits for us
 NOTE = "This session runs in another terminal; quitting here does not end it."
 _lines = msgspec.json.Decoder(Heard)
@@ -47,7 +47,7 @@ class _Waiter:
 
 
 class RemoteSession:
-    """Nothing can be asked of it before `enter`, which needs `listen` to run."""
+    """Usable only after `enter`, which needs `listen` to run."""
 
     elsewhere = True
 
@@ -71,7 +71,7 @@ class RemoteSession:
             raise UsageError(f"the session did not answer within {ENTER:.0f} s: is its program stopped or very busy?")
         self._facts = self._facts or self._welcome.facts
 
-    # --- what there is
+    # --- state
 
     @property
     def _known(self) -> Welcome:
@@ -115,7 +115,7 @@ class RemoteSession:
         found = await to_thread.run_sync(self._pages.read, agent, before, newest, abandon_on_cancel=True)
         return await self._ask(speech.AskPast(agent), list[Record]) if found is None else found
 
-    # --- what is asked for
+    # --- requests
 
     async def submit(self, op: Op) -> None:
         await self._ask(speech.AskSubmit(op))
@@ -186,13 +186,13 @@ class RemoteSession:
             raise UsageError("the session has ended") from None
 
     def leave(self) -> None:
-        """Nobody listens to records any more; one who never began to has nothing to close."""
+        """Stop listening to records; does nothing if that never began."""
         self._records.close()
 
-    # --- what is heard
+    # --- incoming lines
 
     async def listen(self) -> None:
-        """Until the other side has gone."""
+        """Runs until the other side has gone."""
         try:
             async for line in _split(self._wire):
                 await self._hear(line)
@@ -206,10 +206,10 @@ class RemoteSession:
         try:
             heard = _lines.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # nothing of ours: lines for other guests may come before the welcome
+            return  # not ours: lines for other guests may come before the welcome
         match heard:
             case Heard(record=Record() as record):
-                with suppress(anyio.BrokenResourceError):  # the app is being left: nobody looks any more
+                with suppress(anyio.BrokenResourceError):  # the app is being left, and nobody looks any more
                     await self._put.send(record)
             case Heard(facts=SessionFacts() as facts):
                 self._facts = facts
@@ -229,4 +229,4 @@ async def _split(wire: UnixStream) -> AsyncIterator[bytes]:
             yield b"".join([*waiting, part])
             waiting = []
         waiting.append(rest)
-        await lowlevel.checkpoint()  # however much comes, keys are read
+        await lowlevel.checkpoint()  # keys must be read however much comes

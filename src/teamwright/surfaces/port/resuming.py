@@ -6,13 +6,12 @@ from teamwright.core.ids import SessionId
 
 
 def resume_command(session: SessionId, engine: str | None = None) -> str:
-    """To be pasted into a shell. `engine`: as the option gave it; the environment and settings still say it by
-    themselves."""
+    """A command to paste into a shell. `engine` is as the option gave it; environment and settings still apply then."""
     return shlex.join(["teamwright", "--resume", session, *(["--engine", _shown(engine)] if engine else [])])
 
 
 def _shown(engine: str) -> str:
-    """A password is left out, so that no screen or log keeps it; where it stood is seen."""
+    """The engine without its password, so that no screen or log keeps it; a mark shows where it was."""
     if engine.startswith("@"):
         return engine
     from teamwright.store.engine.wire.address import read_address  # noqa: PLC0415  # most sessions have no engine

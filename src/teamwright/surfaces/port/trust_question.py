@@ -14,7 +14,7 @@ from teamwright.surfaces.view.diff import DiffRow, compare, lines_of
 
 
 class TrustAnswer(Struct, frozen=True):
-    """What the person is shown, and the files as they are at that moment."""
+    """What the person is shown, and the files as they are then."""
 
     found: TrustContents
     files: dict[str, TrustedFile]
@@ -35,7 +35,7 @@ def open_question(options: Options) -> TrustAnswer | None:
 
 
 def remember(asked: TrustAnswer, *, trusted: bool) -> None:
-    """Only what was shown is recorded: a change in the meantime is asked about at the next start."""
+    """Record only what was shown: a change in the meantime is asked about at the next start."""
     if trusted:
         agreed.agree(asked.found.project, asked.files, state=asked.state)
         trust.trust(asked.found.project, state=asked.state)
@@ -44,7 +44,7 @@ def remember(asked: TrustAnswer, *, trusted: bool) -> None:
 
 
 def change_rows(found: TrustContents) -> list[DiffRow]:
-    """Each file that is new or different, line by line."""
+    """Each new or changed file, line by line."""
     rows: list[DiffRow] = []
     for change in found.changes:
         what = "new" if change.before is None else "changed"
@@ -54,7 +54,7 @@ def change_rows(found: TrustContents) -> list[DiffRow]:
 
 
 def trust_rows(found: TrustContents) -> list[DiffRow]:
-    """All that it would decide or start; by name alone what holds nothing that could be told."""
+    """All that the directory would decide or start; what has nothing to show is only named."""
     kinds = [(part.title, part.lines) for part in found.parts] or [
         ("hooks", found.hooks),
         ("MCP servers", found.servers),

@@ -1,4 +1,4 @@
-"""Visits a session that another process runs, by its door."""
+"""Visits a session that another process runs, through its door."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from teamwright.surfaces.port.remote_session import RemoteSession
 
 @asynccontextmanager
 async def visit(home: Home, session: SessionId, *, every_ms: int = 0) -> AsyncGenerator[RemoteSession]:
-    """Listened to until the caller leaves. Raises UsageError where nobody opens, or nobody answers in time."""
+    """Connected until the caller leaves. Raises UsageError if nobody answers, or not in time."""
     refused: UsageError | None = None
     async with knock(home, session) as wire, anyio.create_task_group() as group:
         there = RemoteSession(wire, home, every_ms=every_ms)
@@ -22,7 +22,7 @@ async def visit(home: Home, session: SessionId, *, every_ms: int = 0) -> AsyncGe
         try:
             await there.enter()
         except UsageError as error:
-            refused = error  # told outside: a task group would wrap it
+            refused = error  # raised outside, because a task group would wrap it
         else:
             yield there
         finally:

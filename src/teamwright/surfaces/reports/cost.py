@@ -10,7 +10,7 @@ from teamwright.store.tables.state import Cost
 
 
 class AgentCost(Struct):
-    """One row of `cost`. Input counts what the cache served, too."""
+    """One row of `cost`. Input includes what the cache served."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class AgentCost(Struct):
 
 
 class CostReport(Struct, frozen=True):
-    """As `cost --json` prints it."""
+    """The report as `cost --json` prints it."""
 
     total_usd: float
     unknown_cost: bool

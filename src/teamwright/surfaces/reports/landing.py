@@ -1,4 +1,4 @@
-"""The landing queue as records and lines: the same for commands, the app and programs."""
+"""The landing queue as records and lines, the same for commands, the app and programs."""
 
 from typing import Any
 
@@ -35,12 +35,12 @@ def landing_record(entry: LandEntry) -> dict[str, Any]:
 
 
 def about_entry(entry: LandEntry) -> str:
-    """Whose it is and for which task, in a few words."""
+    """Owner and task of an entry, in a few words."""
     return " ".join(part for part in (entry.draft.owner, task_words(entry.draft)) if part)
 
 
 def seconds_of(entry: LandEntry) -> str:
-    """From when it was queued to its last change."""
+    """Time from its queueing to its last change."""
     seconds = max(0, entry.changed - entry.queued) / 1000
     if seconds < 100:
         return f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""Owners of worktrees, and the one that is meant: by its name, branch, agent or a beginning of the name."""
+"""Finds the owners of worktrees, and the worktree that a name, branch, agent or beginning of a name means."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _MISSING = "there is no worktree"
 
 
 def owner_of(entry: FoundTree, houses: Houses) -> str:
-    """`ada@crew`, an agent's name, or the session; empty if nobody is known."""
+    """`ada@crew`, an agent's name, or the session; empty if unknown."""
     tree = entry.worktree
     member = houses.members.get(tree.path)
     if member is not None:
@@ -28,7 +28,7 @@ def flat(name: str) -> str:
 
 
 def pick(name: str, found: Sequence[FoundTree], houses: Houses) -> FoundTree:
-    """The one that is meant."""
+    """The worktree that is meant. Raises UsageError if there is none, or more than one."""
     meant = _matching(name, found, houses)
     if len(meant) == 1:
         return meant[0]
@@ -41,7 +41,7 @@ def pick(name: str, found: Sequence[FoundTree], houses: Houses) -> FoundTree:
 
 
 def is_missing(error: UsageError) -> bool:
-    """Not that several are meant?"""
+    """Whether nothing was found, rather than too much."""
     return str(error).startswith(_MISSING)
 
 

@@ -18,7 +18,7 @@ from teamwright.store.files.paths import home_from
 from teamwright.store.tables.member_worktrees import Houses, read_houses
 from teamwright.surfaces.reports.worktree_names import pick
 
-_USED, _KEPT = "in use by ", "kept for "  # how the note on a teammate's worktree begins
+_USED, _KEPT = "in use by ", "kept for "  # beginnings of the note on a teammate's worktree
 
 
 async def find_all(cwd: Path) -> tuple[list[FoundTree], Houses]:
@@ -26,7 +26,7 @@ async def find_all(cwd: Path) -> tuple[list[FoundTree], Houses]:
 
 
 async def look_at(cwd: Path, name: str) -> tuple[FoundTree, Houses]:
-    """The others are looked at only if none has this very name."""
+    """Find one worktree. The others are looked at only if none has exactly this name."""
     own = None
     with suppress(ToolError):
         own = await find_one(cwd, name)
@@ -41,7 +41,7 @@ async def _with_houses(found: list[FoundTree]) -> tuple[list[FoundTree], Houses]
 
 
 def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
-    """That of a teammate is in use for as long as the teammate lives, whether a process has it now or not."""
+    """A teammate's worktree is in use as long as the teammate lives, whether a process runs it now or not."""
     member = members.get(entry.worktree.path)
     if member is None:
         return entry
@@ -66,13 +66,13 @@ def worktree_record(entry: FoundTree) -> dict[str, Any]:
 
 
 def kept_record(kept: KeptCommit) -> dict[str, Any]:
-    """A commit that only a hidden ref holds, among the records of worktrees."""
+    """A record for a commit that only a hidden ref holds."""
     name = kept.ref.removeprefix("refs/teamwright/")
     return {"name": name, "state": "kept", "ref": kept.ref, "commit": kept.commit, "subject": kept.subject}
 
 
 def view_record(seen: WorktreeView) -> dict[str, Any]:
-    """One of them with its commits and files."""
+    """A record of one worktree with its commits and files."""
     tree = seen.found.worktree
     files = [{"path": line.path, "insertions": line.plus, "deletions": line.minus} for line in seen.lines]
     more = {"base": tree.base, "here": seen.here or None, "ahead_of_here": seen.ahead, "behind_here": seen.behind}

@@ -50,7 +50,8 @@ from teamwright.surfaces.view.shapes import AgentView, Item, Note, NoteKind
 from teamwright.surfaces.view.text import one_line
 from teamwright.surfaces.view.view import SessionFold
 
-SLOW = ("teamwright.surfaces.terminal.render.markdown", "multidict", "yarl", "attr")  # imports; the last of a client
+# slow imports; the last ones are for a client
+SLOW = ("teamwright.surfaces.terminal.render.markdown", "multidict", "yarl", "attr")
 SETTLE = 0.3  # seconds after the first picture
 NEXT_MODE: dict[str, Mode] = {"default": "acceptEdits", "acceptEdits": "plan"}
 
@@ -74,7 +75,7 @@ class TerminalApp(App[Leave]):
         keys.teach_alt_keys()
         for known in themes.themes():
             self.register_theme(known)
-        self.theme = f"tw-{theme}"  # now, because later all styles would be computed again
+        self.theme = f"tw-{theme}"  # now, because a later change would compute all styles again
         self.options, self.home = options, home_from(options.env)
         self.session = session
         self.drafts = Drafts(self.home, session.cwd)
@@ -89,7 +90,7 @@ class TerminalApp(App[Leave]):
     def _color(self, agent: AgentView) -> str:
         return self.session.color(agent.id, agent.kind)
 
-    # --- the frame
+    # --- frame
 
     def get_default_screen(self) -> frame.FrameScreen:
         return frame.FrameScreen(id="_default")
@@ -149,7 +150,7 @@ class TerminalApp(App[Leave]):
             return False
         if self.app_focus and self.focused is None and len(self.screen_stack) == 1:
             self._give_keys()
-        passing = self._hint.text or self.clerk.doing  # it goes when its moment is over
+        passing = self._hint.text or self.clerk.doing  # these vanish when their time is over
         changed = bool(passing) | self.conversation.tick()
         changed |= self._margins.draw(passing or self._questions.hint)
         self._questions.look()
@@ -161,7 +162,7 @@ class TerminalApp(App[Leave]):
         return changed
 
     def _give_keys(self) -> None:
-        """What had the keyboard was hidden, as by a resize: what is typed must go somewhere."""
+        """The widget with the keyboard was hidden, as by a resize: typed keys must go somewhere."""
         self.prompt.focus() if self.screen.query_one("#main").display else self.side.take_keys()
 
     def _keep(self) -> None:
@@ -172,7 +173,7 @@ class TerminalApp(App[Leave]):
         self.set_timer(SETTLE, self._settle_in)
 
     def _settle_in(self) -> None:
-        """What the first picture need not wait for."""
+        """Do what the first picture need not wait for."""
         if not self.screen_stack:
             return  # the app was left meanwhile
         self.side.prepare()
@@ -201,18 +202,18 @@ class TerminalApp(App[Leave]):
         filters = list(super().get_line_filters())
         return [*filters, NoColor()] if self.theme == "tw-none" else filters
 
-    # --- what is told
+    # --- notices
 
     def tell(self, text: str, kind: NoteKind = "info", *, who: str = "") -> None:
         self.view.note(self.here, Note(kind, text, who))
         self._pace.wake()
 
     def wake(self) -> None:
-        """Something is to be drawn."""
+        """Something must be drawn."""
         self._pace.wake()
 
     def hint(self, text: str) -> None:
-        """In the status line, for a moment."""
+        """Show a text in the status line for a moment."""
         self._hint = Hint(text)
         self._pace.wake()
 
@@ -225,11 +226,11 @@ class TerminalApp(App[Leave]):
             self.run_worker(ring(self.write_terminal, self.options, asked=asked, began=began), name="call")
 
     def write_terminal(self, text: str) -> None:
-        """A control sequence of our own."""
+        """Write a control sequence of our own."""
         if self._driver is not None:
             self._driver.write(text)
 
-    # --- what dialogs, panels and widgets ask for
+    # --- requests of dialogs, panels and widgets
 
     @on(messages.AnswerQuestion)
     async def _answer(self, event: messages.AnswerQuestion) -> None:
@@ -270,7 +271,7 @@ class TerminalApp(App[Leave]):
         await self.attempt(self.session.submit(SendToBackground()))
 
     async def attempt(self, doing: Awaitable[object]) -> None:
-        """A mistake is told in the status line."""
+        """Run it, and show a mistake in the status line."""
         try:
             await doing
         except TeamwrightError as error:
@@ -296,7 +297,7 @@ class TerminalApp(App[Leave]):
 
     @on(PromptInput.Emptied)
     async def _take_back(self) -> None:
-        """A queued prompt, else the one before."""
+        """Take back a queued prompt, or else go to the previous one."""
         if self.view.queue:
             await self.clerk.take_back(self.view.queue[-1])
         else:
@@ -308,7 +309,7 @@ class TerminalApp(App[Leave]):
 
     @on(Conversation.Left)
     def action_nothing(self) -> None:
-        """Back to typing. Also for a key that Textual would take, and that must do no harm here."""
+        """Return to typing. Also for a key that Textual would act on, harmfully."""
         self.prompt.focus()
 
     # --- keys
@@ -362,7 +363,7 @@ class TerminalApp(App[Leave]):
         self._arrange(self.size.width)
         self.prompt.focus()
 
-    # --- what commands ask for
+    # --- requests of commands
 
     def use_theme(self, name: str) -> None:
         self.theme = f"tw-{name}"

@@ -15,7 +15,7 @@ from teamwright.surfaces.terminal.signals import heed_signals
 
 
 async def show_attached(session: SessionId) -> tuple[Leave | None, int]:
-    """Until the person leaves, or the session ends: how that was, and the signal that it was for."""
+    """Runs until the person leaves, or the session ends; returns which of them, and the signal if there was one."""
     env = dict(os.environ)
     home = home_from(env)
     leave, caught = None, list[int]()

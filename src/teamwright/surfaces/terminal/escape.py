@@ -1,4 +1,4 @@
-"""Esc and Ctrl+C: each ends the nearest thing that there is to end, and leaves only after a second press."""
+"""Esc and Ctrl+C: each ends the nearest thing that can be ended, and leaves only at a second press."""
 
 from typing import TYPE_CHECKING
 

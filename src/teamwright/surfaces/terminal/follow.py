@@ -1,4 +1,4 @@
-"""Feeds the stream of events into the view, yielding often so that keys come first however much arrives."""
+"""Feeds events into the view, yielding often so that keys come first however much arrives."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from teamwright.surfaces.view.shapes import Item
 from teamwright.surfaces.view.talk import first_of_newest
 from teamwright.surfaces.view.view import SessionFold, older
 
-SLICE = 0.008  # seconds of folding between two looks at the keyboard
-NEWEST = 300  # lines of each transcript that are folded at first
-LINES = 2  # of a transcript for each item on the screen, roughly
+SLICE = 0.008  # seconds of folding before keys are looked at
+NEWEST = 300  # lines of each transcript folded at first
+LINES = 2  # of a transcript per item on the screen, roughly
 
 
 class FollowerNews(Protocol):
@@ -28,13 +28,13 @@ class EventFollower:
         self._seen: dict[AgentId, int] = {}  # the last line of each transcript
 
     async def follow(self) -> None:
-        """Until the session ends. It begins with the newest part of what was: folded at once, drawn once."""
+        """Follow the session until it ends. The newest part of the past is folded at once, and drawn once."""
         past, live = await self._session.begin(NEWEST)
         try:
             for record in past.records:
                 self._apply(record)
             past.records.clear()
-            for agent, skimmed in past.skimmed.items():  # after them: agents stand in the order in which they started
+            for agent, skimmed in past.skimmed.items():  # afterwards, because agents are ordered by their start
                 self._view.pass_over(agent, skimmed)
             if self._view.questions:
                 self._heard(ended=False, asked=True)
@@ -46,7 +46,7 @@ class EventFollower:
         since = time.monotonic()
         async for record in live:
             if record.n and record.n <= self._seen.get(record.agent, 0):
-                continue  # it was there already
+                continue  # it was already there
             self._apply(record)
             ended = isinstance(record.event, TurnEnded) and record.agent == self._view.main
             asked = isinstance(record.event, Asked)
@@ -64,18 +64,18 @@ class EventFollower:
 
 
 async def read_again(session: SessionPort, agent: AgentId, before: int = END, most: int = END) -> list[Item]:
-    """The items of an agent's transcript before a line, the newest ones."""
+    """The newest items of an agent's transcript before a line."""
     found: list[Item] = []
     while not found and before > 1:
         records = await session.past(agent, before, min(END, LINES * most))
         found = await to_thread.run_sync(older, records, agent, before, abandon_on_cancel=True)
         first = next((record.n for record in records if record.n > 1), 0)
-        before = first if first < before else 0  # further back if these tell nothing
+        before = first if first < before else 0  # go further back if these lines show nothing
     return found[first_of_newest(found, most) :]
 
 
 async def read_missing(session: SessionPort, view: SessionFold, agent: AgentId) -> None:
-    """An agent of an earlier run: nothing of it is in memory yet."""
+    """Read an agent of an earlier run, of which nothing is in memory yet."""
     talk = view.talk(agent)
     if not talk.items:
         talk.items[:0] = await read_again(session, agent)

@@ -1,4 +1,4 @@
-"""Reads the terminal for the app. Textual looks ten times a second whether a key was pressed; this waits for one."""
+"""Reads the terminal for the app. Textual checks for keys ten times a second; this waits for one."""
 
 import os
 import select
@@ -8,14 +8,14 @@ from codecs import getincrementaldecoder
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-TICK = 0.1  # seconds between two looks at a sequence that may be cut off, such as a lone Esc
-PENDING = 1.0  # seconds after the last byte in which one may be
+TICK = 0.1  # seconds between two looks at a sequence that may be incomplete, such as a lone Esc
+PENDING = 1.0  # seconds after the last byte in which that may be
 
 
 class WaitingDriver(LinuxDriver):
-    """Textual's own driver, except that its thread sleeps until something is typed or the app lets go of the keys."""
+    """Textual's own driver, but its thread sleeps until something is typed or the app lets go of the keys."""
 
-    _wake: tuple[int, int] | None = None  # a pipe: what is written to it wakes the thread
+    _wake: tuple[int, int] | None = None  # a pipe: writing to it wakes the thread
 
     def start_application_mode(self) -> None:
         self._open()
@@ -28,7 +28,7 @@ class WaitingDriver(LinuxDriver):
     def disable_input(self) -> None:
         ends, self._wake = self._wake, None
         if ends is not None:
-            os.write(ends[1], b"x")  # it stays there: the thread may look before the event is set
+            os.write(ends[1], b"x")  # it stays in the pipe: the thread may look before the event is set
         super().disable_input()  # waits for the thread
         for end in ends or ():
             os.close(end)

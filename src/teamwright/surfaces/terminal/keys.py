@@ -46,7 +46,7 @@ BINDINGS = (
 
 
 def teach_alt_keys() -> None:
-    """What terminals send for Alt with Enter or D, which Textual does not know: keys that mean the same here."""
+    """Teach Textual what terminals send for Alt with Enter or D, as keys that mean the same here."""
     known = cast("dict[str, tuple[Keys, ...]]", ANSI_SEQUENCES_KEYS)
     known.setdefault("\x1b\r", (Keys.ControlJ,))
     known.setdefault("\x1bd", (Keys.ControlDelete,))

@@ -8,10 +8,10 @@ from teamwright.surfaces.view.view import SessionFold
 
 
 class Leave(Struct, frozen=True):
-    """For good, or for another session."""
+    """Leave for good, or for another session."""
 
     origin: Origin | None = None
-    ended: bool = False  # the session itself has gone
+    ended: bool = False  # the session itself has ended
 
 
 def warning(view: SessionFold, *, elsewhere: bool) -> str:

@@ -8,7 +8,7 @@ from teamwright.surfaces.port.answering import Scope
 
 
 class OpenAgent(Message):
-    """Show this agent's own conversation; what is typed goes to it from then on."""
+    """Show this agent's own conversation; typed prompts go to it from then on."""
 
     def __init__(self, agent: AgentId) -> None:
         super().__init__()
@@ -16,7 +16,7 @@ class OpenAgent(Message):
 
 
 class StopAgent(Message):
-    """End it: a teammate by force, another agent's job, or the main agent's turn."""
+    """Stop an agent: a teammate by force, another agent's job, or the main agent's turn."""
 
     def __init__(self, agent: AgentId) -> None:
         super().__init__()
@@ -24,15 +24,15 @@ class StopAgent(Message):
 
 
 class StopEverything(Message):
-    """Every job, and every turn of those that live on."""
+    """Stop every job, and the turns of agents that live on."""
 
 
 class Background(Message):
-    """Send the agents that somebody waits for to the background."""
+    """Move agents that somebody waits for to the background."""
 
 
 class AnswerQuestion(Message):
-    """`wide`: by the wider of its rules."""
+    """`wide`: use the wider of its rules."""
 
     def __init__(
         self, question: Question, decision: Decision, rule_scope: Scope = "once", *, wide: bool = False

@@ -1,4 +1,4 @@
-"""Offers the sandbox at the first start where it would hold, before a session is open: a yes counts for it already."""
+"""Offers the sandbox at the first start with a usable one, before a session is open, so that a yes already counts."""
 
 from functools import partial
 
@@ -12,8 +12,8 @@ from teamwright.surfaces.terminal.starting import StartApp
 
 
 async def settle_sandbox(options: Options, theme: str) -> str | None:
-    """Ask if nobody has said yet, and remember a yes or a no. What the person must know of that, which may be nothing;
-    None if they left without an answer."""
+    """Ask if nobody has decided yet, and remember the answer. Returns what the person must know, perhaps nothing; None
+    if they left without an answer."""
     tier = await to_thread.run_sync(offered_tier, options)
     if not tier:
         return ""

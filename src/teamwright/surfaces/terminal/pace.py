@@ -7,22 +7,23 @@ from typing import Any
 from textual.app import App
 from textual.timer import Timer
 
-FRAMES = 15  # a second, at most
-SLOW = 1.0  # seconds between two frames of a screen on which only times tick
-RARE = 5.0  # seconds between two frames of a screen at rest: whatever forgot to wake it is seen
-LINGER = 0.5  # seconds without a change after which frames are slow
-REST = 10.0  # and after which they are rare
+FRAMES = 15  # per second, at most
+SLOW = 1.0  # seconds between two frames if only times change
+RARE = 5.0  # seconds between two frames at rest, in case something forgot to wake the screen
+LINGER = 0.5  # seconds without a change until frames are slow
+REST = 10.0  # and until they are rare
 
 
 def _redraw(app: App[Any]) -> None:
-    """Somebody else had the terminal: nothing of ours is on it any more."""
+    """Draw everything again: another program had the terminal."""
     app.refresh(layout=True)
 
 
 class FramePace:
-    """`draw` draws one frame and says whether that changed anything; `keep` follows within a second of a wake-up.
+    """`draw` draws a frame and returns whether that changed anything; `keep` is called within a second of a wake-up.
 
-    `smooth` says whether somebody sees what moves: behind a dialog nothing needs to be smooth."""
+    `smooth` tells whether motion is visible: behind a dialog nothing needs to be smooth.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Questions of agents: the open dialog, those put off, and the ops that answer them."""
+"""Agents' questions: the open dialog, postponed questions, and the ops that answer them."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -35,7 +35,7 @@ class QuestionQueue:
         return "? waiting for your answer" if isinstance(self._app.screen, DockedScreen) else ""
 
     def look(self) -> None:
-        """Open what is new if no dialog is open, and close a dialog whose question waits no more."""
+        """Open a new question if no dialog is open, and close a dialog whose question no longer waits."""
         questions, app = self._waiting(), self._app
         new = [question for question in questions if question.id not in self._seen]
         self._seen &= {question.id for question in questions}
@@ -43,7 +43,7 @@ class QuestionQueue:
             self.open()
         top = app.screen
         if isinstance(top, QuestionScreen | AskScreen | ElicitScreen) and top.question not in questions:
-            top.dismiss()  # somebody else was quicker, or nobody wants to know any more
+            top.dismiss()  # somebody else was quicker, or the question was withdrawn
 
     def open(self) -> None:
         questions = self._waiting()
@@ -59,7 +59,8 @@ class QuestionQueue:
 
 
 def blocking(view: SessionFold, agent: AgentId) -> Question | None:
-    """The first question that has to be answered before this agent continues: its own, or of one that it waits for."""
+    """The first question that must be answered before this agent continues: its own, or that of an agent it waits
+    for."""
     for question in view.questions:
         asks = view.agents.get(question.agent)
         while asks is not None:
@@ -71,7 +72,7 @@ def blocking(view: SessionFold, agent: AgentId) -> Question | None:
 
 
 def in_words(question: Question, words: str) -> Decision:
-    """What the person typed as the answer: to anything but one question of an agent it is a no that says why."""
+    """The typed text as an answer: unless an agent asks a single question, it is a no with a reason."""
     asked = questions_of(question)
     if asked is not None and len(asked) == 1:
         return Allow({**question.args, "answers": {asked[0].question: words}})
@@ -83,6 +84,6 @@ def in_words(question: Question, words: str) -> Decision:
 async def answer(
     session: SessionPort, waiting: Sequence[Question], event: AnswerQuestion, options: Options
 ) -> list[Question]:
-    """Returns what was answered besides."""
+    """Returns the other questions that this answered."""
     given = GivenAnswer(event.question, event.decision, event.rule_scope, event.wide, via="terminal")
     return await give_answer(session, waiting, given, options)

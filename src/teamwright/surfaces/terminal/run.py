@@ -33,7 +33,7 @@ KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None
 
 
 async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:
-    """Until the person leaves; the exit status. `pick`: begin with the list of sessions."""
+    """Runs until the person leaves; returns the exit status. `pick`: begin with the list of sessions."""
     options = replace(options, can_ask=True, interactive=True, keep_files=True)
     while True:
         if elsewhere := _runs_elsewhere(options):
@@ -45,7 +45,7 @@ async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | N
 
 
 async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
-    """Until the person leaves, or the session in another process ends; the exit status."""
+    """Runs until the person leaves, or the session in another process ends; returns the exit status."""
     from teamwright.surfaces.terminal.attached import show_attached  # noqa: PLC0415  # with all of Textual
 
     leave, caught = await show_attached(session)
@@ -61,7 +61,7 @@ async def run_attached(session: SessionId, keep_door: KeepDoor) -> int:
 
 
 def _runs_elsewhere(options: Options) -> SessionId | None:
-    """A session that another process runs cannot be gone on with here, but attached to; its copy can."""
+    """The named session, if another process runs it: then it can only be attached to, or copied."""
     home, named = home_from(options.env), options.origin.resume
     if not named or options.origin.fork:
         return None
@@ -94,7 +94,8 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
     here = LocalSession(session, session.home or home)
     app = TerminalApp(here, options, prompt=prompt, theme=theme, pick=pick)
     leave, caught = None, list[int]()
-    # A task beside ours: a Ctrl+C while the session closes is thrown into the middle of it, where no group could end.
+    # A separate task: a Ctrl+C while the session closes would be raised in the middle of it, and no task group could
+    # end.
     heeding = asyncio.get_running_loop().create_task(heed_signals(app, caught))
     try:
         async with session:
@@ -113,7 +114,7 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
 
 
 async def show_guided(session: SessionPort, options: Options, prompt: str, advise: "Callable[[Newcomer], str]") -> None:
-    """The app on a session that somebody else has opened, with a line of advice; until the person leaves."""
+    """Show the app on a session that somebody else opened, with a line of advice, until the person leaves."""
     from teamwright.surfaces.terminal.app import TerminalApp  # noqa: PLC0415
     from teamwright.surfaces.terminal.render import themes  # noqa: PLC0415  # with all of Textual
     from teamwright.surfaces.terminal.widgets.coach import Coach  # noqa: PLC0415

@@ -12,12 +12,12 @@ import anyio
 if TYPE_CHECKING:
     from teamwright.surfaces.terminal.app import TerminalApp
 
-LEAVE_SECONDS = 20.0  # without a terminal
+LEAVE_SECONDS = 20.0  # if there is no terminal
 
 
 async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
-    """Restore the terminal before we exit, whatever the signal. Keep it running until everything is closed: a signal
-    that nobody heeds ends the program in the middle of that. A second SIGTERM is meant so."""
+    """Restore the terminal before exiting, whatever the signal. Signals are handled until everything is closed: an
+    unhandled one would end the program in the middle of that. A second SIGTERM does so on purpose."""
     try:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
             threading.Thread(target=_watch_terminal, args=(caught,), name="terminal-watch", daemon=True).start()
@@ -32,15 +32,15 @@ async def heed_signals(app: "TerminalApp", caught: list[int]) -> None:
                     _let_go(128 + number)
                 app.exit()
     finally:
-        if signal.SIGHUP in caught:  # the kernel and the thread may both tell of it
+        if signal.SIGHUP in caught:  # the kernel and the thread may both report it
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _watch_terminal(caught: list[int]) -> None:
-    """A window that was closed is not always told by a signal: whoever started us may have kept it to themselves.
+    """Notice a closed window even without a signal, which the starting program may have kept to itself.
 
-    Without a terminal Textual reads nothing over and over again, and whoever writes waits for ever. The kernel wakes
-    this thread when it is gone, and not before.
+    Without a terminal Textual reads nothing in a busy loop, and writers wait forever. The kernel wakes this thread only
+    when the terminal is gone.
     """
     watch = select.poll()
     watch.register(1, 0)
@@ -51,7 +51,7 @@ def _watch_terminal(caught: list[int]) -> None:
 
 
 def _is_gone() -> bool:
-    """Was the window closed, or the connection cut?"""
+    """Whether the window was closed, or the connection cut."""
     try:
         termios.tcgetattr(1)
     except termios.error:
@@ -60,8 +60,8 @@ def _is_gone() -> bool:
 
 
 def _let_go(status: int) -> None:
-    """What is still written must not fail: Textual's writer would end, and whoever writes next would wait for it for
-    ever. It may have ended already, so leaving has a limit; what is on the disk is as after any kill."""
+    """Redirect output, so that later writes succeed: otherwise Textual's writer would end, and the next writer would
+    wait for it forever. It may already have ended, so leaving has a limit; the disk is then as after any kill."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

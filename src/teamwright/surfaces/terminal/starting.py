@@ -1,4 +1,4 @@
-"""A question before any session is open: an app with nothing but its dialog."""
+"""Asks a question before any session is open: an app that contains only its dialog."""
 
 from typing import ClassVar, Generic, TypeVar
 

@@ -11,8 +11,8 @@ from teamwright.surfaces.terminal.starting import StartApp
 
 
 async def settle_trust(options: Options, theme: str) -> bool:
-    """Ask if it must be asked, and remember the answer; False if the person left without one. Nothing of the directory
-    has been obeyed yet."""
+    """Ask if necessary, and remember the answer; False if the person left without one. Nothing of the directory was
+    obeyed yet."""
     asked = await to_thread.run_sync(open_question, options)
     if asked is None:
         return True

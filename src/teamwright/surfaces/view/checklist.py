@@ -1,4 +1,4 @@
-"""Checklist of the task list: what stands above the input, and what an agent does by it."""
+"""Checklist of tasks: the lines above the input, and what an agent is doing according to it."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -25,20 +25,20 @@ class Checklist(Struct, frozen=True):
 
 
 def checklist(tasks: Sequence[Task], most: int) -> Checklist:
-    """At most so many lines, in the order of the list; empty if everything is done.
+    """At most `most` lines, in the order of the list; empty if everything is done.
 
-    Where there are more tasks, those at work come first, then those that are open, then what was done last.
+    If there are more tasks, those in progress come first, then open ones, then those completed last.
     """
     if all(task.status == "completed" for task in tasks):
         return Checklist()
-    room = len(tasks) if len(tasks) <= most else max(1, most - 1)  # the last line says how many more there are
+    room = len(tasks) if len(tasks) <= most else max(1, most - 1)  # the last line counts the rest
     chosen = sorted(tasks, key=_importance)[:room]
     rows = [_row(task) for task in sorted(chosen, key=_number)]
     return Checklist(tuple(rows), len(tasks) - len(rows))
 
 
 def activity(tasks: Sequence[Task], agent: AgentId) -> str:
-    """`Fixing the bug…`: the task that the agent has in progress; the one it took last, should there be several."""
+    """`Fixing the bug…`: the task that the agent has in progress; if there are several, the one it took last."""
     own = [task for task in tasks if task.status == "in_progress" and task.agent == agent]
     if not own:
         return ""

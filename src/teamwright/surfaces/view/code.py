@@ -1,13 +1,14 @@
-"""Code on the screen: what stands where in a line, by Pygments, and which words of a changed line differ."""
+"""Code on the screen: which parts of a line have which meaning, by Pygments, and which words of a changed line
+differ."""
 
 import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-LONGEST = 2_000  # characters of a line that is looked into
-MOST = 60_000  # characters of lines that are looked into together
-ALIKE = 0.4  # share of a line that must stay before single words are marked
+LONGEST = 2_000  # characters of a line that is analysed
+MOST = 60_000  # characters of lines that are analysed together
+ALIKE = 0.4  # share of a line that must be unchanged for single words to be marked
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _PLAIN = frozenset({"Token.Text", "Token.Text.Whitespace", "Token.Name", "Token.Punctuation", "Token.Error"})
 Span = tuple[int, int]
@@ -15,7 +16,7 @@ Named = tuple[int, int, str]
 
 
 def marks_between(old: str, new: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """What differs in each of two lines; nothing where they have little in common."""
+    """Where two lines differ; empty if they have little in common."""
     if max(len(old), len(new)) > LONGEST:
         return (), ()
     gone, come = _WORD.findall(old), _WORD.findall(new)
@@ -34,7 +35,7 @@ def _spans(words: Sequence[str], places: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def highlight(lines: Sequence[str], path: str) -> list[tuple[Named, ...]]:
-    """For each line what is not plain text in it, by Pygments' names; nothing where it does not know the language."""
+    """The parts of each line that are not plain text, by Pygments' names; empty for an unknown language."""
     empty: list[tuple[Named, ...]] = [()] * len(lines)
     if sum(map(len, lines)) > MOST:
         return empty

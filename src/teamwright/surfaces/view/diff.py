@@ -1,4 +1,4 @@
-"""Shows a call in full for approval: the command or diff and all other arguments; nothing is cut."""
+"""Shows a call in full for approval: the command or diff and all other arguments, without cuts."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from teamwright.tools.bounds import counted, visible
 from teamwright.tools.catalog import traits_of
 
 Kind = Literal["plain", "strong", "dim", "add", "del"]
-MOST_COMPARED = 3_000  # lines of both sides together; beyond it all of the old goes and all of the new comes
-MOST_BEFORE = 1_000_000  # bytes of a file that is read to compare with
+MOST_COMPARED = 3_000  # lines of both sides; beyond that the whole old text is removed and the whole new one added
+MOST_BEFORE = 1_000_000  # bytes of a file that is read for comparison
 CONTEXT = 3
 TABS = 4
 _DIM = frozenset({"description"})
@@ -27,17 +27,18 @@ Span = tuple[int, int]  # of characters
 
 
 class DiffRow(Struct, frozen=True):
-    """One line of text, safe to draw but for its width."""
+    """One line of text, safe to draw except for its width."""
 
     kind: Kind
     text: str
-    number: int = 0  # of the line in its file; 0: of none
+    number: int = 0  # its number in the file; 0: none
     marks: tuple[Span, ...] = ()  # words that differ from the line it replaces, or that replaces it
-    syntax: tuple[tuple[int, int, str], ...] = ()  # Pygments' name of what stands there
+    syntax: tuple[tuple[int, int, str], ...] = ()  # Pygments' names, with where they apply
 
 
 def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None, patch: Sequence[Hunk] = ()) -> list[DiffRow]:
-    """`patch` is what the call changes in its file, if it is known; else `before` is what a replaced file holds now."""
+    """`patch` is what the call changes in its file, if known; else `before` is the present content of a replaced
+    file."""
     traits = traits_of(tool)
     if (path := traits.path) is not None and (change := traits.change) is not None:
         named = [name for name in (path.name, change.old, change.new) if name]
@@ -49,7 +50,7 @@ def rows_of(tool: str, args: Mapping[str, Any], before: str | None = None, patch
 
 
 def _text_rows(traits: ToolTraits, args: Mapping[str, Any]) -> list[DiffRow]:
-    """Of a call that changes no file: its texts, the first of them above the others."""
+    """Rows of a call that changes no file: its texts, the first one emphasised."""
     shown = [name for name in traits.texts if isinstance(args.get(name), str)]
     rows = [row for n, name in enumerate(shown) for row in lines_of("plain" if n else "strong", args[name])]
     if traits.asks == "plan":
@@ -60,7 +61,7 @@ def _text_rows(traits: ToolTraits, args: Mapping[str, Any]) -> list[DiffRow]:
 
 
 def compare(old: str, new: str) -> list[DiffRow]:
-    """The lines that go and come, with some around them."""
+    """The removed and added lines, with some context."""
     gone, come = _file_lines(old), _file_lines(new)
     if len(gone) + len(come) > MOST_COMPARED or not old:
         return [*_marked("del", gone), *_marked("add", come)]
@@ -89,7 +90,7 @@ def _marked(kind: Kind, lines: Sequence[str]) -> list[DiffRow]:
 
 
 def hunk_rows(patch: Sequence[Hunk], path: str) -> list[DiffRow]:
-    """Numbered lines: those that go have the number they had, all others the one they get."""
+    """Numbered lines: removed ones with their old numbers, all others with their new ones."""
     rows: list[DiffRow] = []
     for hunk in patch:
         if rows or hunk.old_start > 1:
@@ -116,7 +117,7 @@ def _one_hunk(hunk: Hunk, path: str) -> list[DiffRow]:
 
 
 def _marks(lines: Sequence[tuple[str, str]]) -> dict[int, tuple[Span, ...]]:
-    """The words that changed, in each pair of a line that goes and the one that takes its place."""
+    """The changed words in each pair of a removed line and the line that replaces it."""
     found: dict[int, tuple[Span, ...]] = {}
     at = 0
     while at < len(lines):
@@ -135,17 +136,17 @@ def _run(lines: Sequence[tuple[str, str]], at: int, sign: str) -> int:
 
 
 def _file_lines(text: str) -> list[str]:
-    """The end of the last line begins no further one."""
+    """The end of the last line starts no further line."""
     return _lines(text.removesuffix("\n")) if text else []
 
 
 def replaces_file(tool: ToolTraits) -> bool:
-    """Does a call give the whole text of a file, whatever it held before?"""
+    """Whether a call gives the whole text of a file, whatever it held before."""
     return tool.change is not None and not tool.change.old
 
 
 def read_before(tool: str, args: Mapping[str, Any]) -> str | None:
-    """The file that a call would replace, if it can be had at once. Blocks: call it in a thread."""
+    """The content of a file that a call would replace, if it can be read at once. Blocks: call it in a thread."""
     traits = traits_of(tool)
     path = args.get(traits.path.name) if traits.path else None
     if not replaces_file(traits) or not isinstance(path, str) or not path.startswith("/"):
@@ -183,12 +184,12 @@ def _safe(text: str) -> str:
 
 
 def count_lines(patch: Sequence[Hunk]) -> str:
-    """The same of hunks."""
+    """The same for hunks."""
     added, gone = (sum(line.startswith(sign) for hunk in patch for line in hunk.lines) for sign in "+-")
     return f"+{added} -{gone}" if added or gone else ""
 
 
 def count(rows: Sequence[DiffRow]) -> str:
-    """How much a diff changes, in a few words; empty where it is none."""
+    """How much a diff changes, in a few words; empty if it is none."""
     added, gone = (sum(row.kind == kind for row in rows) for kind in ("add", "del"))
     return f"+{added} -{gone}" if added or gone else ""

@@ -10,7 +10,7 @@ from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step
 from teamwright.surfaces.view.text import duration, near, one_line, said
 from teamwright.tools.bounds import bounded
 
-MOST_RESULT = 20_000  # characters of a tool's result that stay in memory
+MOST_RESULT = 20_000  # characters of a tool's result kept in memory
 
 _MAIL = re.compile(
     r'<teammate-message teammate_id="([^"]*)"(?: summary="([^"]*)")?[^>]*>\n(.*)\n</teammate-message>', re.S
@@ -38,7 +38,7 @@ def shell_text(command: str, status: int, output: str) -> str:
 
 
 def items_of(message: Message, n: int, at: int, cwd: str = "") -> list[Item]:
-    """Everything that a message to an agent has to show, files by their paths from `cwd`."""
+    """All items of a message to an agent; file paths are relative to `cwd`."""
     found: list[Item] = []
     for block in message.blocks:
         if isinstance(block, Text) and block.typed is not None:
@@ -71,7 +71,7 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
 
 
 def _inside(text: str) -> str:
-    """What stands between the first tag and the last one."""
+    """The text between the first tag and the last one."""
     return text.partition(">")[2].rpartition("</")[0].strip("\n")
 
 
@@ -95,7 +95,7 @@ def _tag(name: str, text: str) -> str:
 
 
 def _notice(text: str, n: int, at: int) -> Note:
-    """The end of a job, or word of one that still runs."""
+    """The end of a job, or a notice about one that still runs."""
     summary, running = _tag("summary", text) or "jobs have ended", _tag("status", text) == "running"
     took = _TOOK.search(text.rpartition("<usage>")[2])
     if running or took is None:
@@ -104,7 +104,7 @@ def _notice(text: str, n: int, at: int) -> Note:
 
 
 def job_end(summary: str, ms: int) -> str:
-    """What it was, how it ended and how long it took, on one line."""
+    """What the job was, how it ended and how long it took, on one line."""
     return f"{one_line(summary, 300)} · {duration(ms)}"
 
 

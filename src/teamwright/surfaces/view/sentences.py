@@ -26,8 +26,8 @@ def to_person(text: str) -> str:
 
 
 def retry_words(delta: Retrying) -> str:
-    """What failed, without its advice and the server's own words, and when it is tried again."""
-    end = "). " if "). " in delta.reason else ". "  # a server's own words stand in parentheses
+    """What failed, without advice and the server's own words, and when it is tried again."""
+    end = "). " if "). " in delta.reason else ". "  # the server's own words are in parentheses
     fault = f"{delta.reason.partition(end)[0]}{end.strip()}" if end in delta.reason else delta.reason
     fault = _SERVER_WORDS.sub(r"(\1)", fault)
     wait = f" in {delta.wait:.0f} s" if delta.wait >= 1 else ""
@@ -41,7 +41,7 @@ def rewind_words(event: Rewound) -> str:
 
 
 def restored_words(event: FilesRestored) -> str:
-    """What became of the files, a line for each that stays as it is."""
+    """What happened to the files, with a line for each that stays as it is."""
     counts = [(event.files, "put back"), (event.removed, "removed")]
     done = ", ".join(f"{plural(len(files), 'file')} {what}" for files, what in counts if files)
     return "\n".join([f"{done or 'No file had to be changed'}.", *_left(event.left)])

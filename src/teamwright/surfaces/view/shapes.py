@@ -17,7 +17,7 @@ NoteKind = Literal["info", "warning", "error", "message", "notice", "aside", "ou
 
 
 class Spoken(Struct, eq=False):
-    """Words of the person or of the agent. `n` is the line of the transcript; 0 while it is streamed."""
+    """Words of the person or of the agent. `n` is the transcript line, or 0 while it is streamed."""
 
     role: Literal["person", "agent"]
     text: str
@@ -38,20 +38,20 @@ class Step(Struct, eq=False):
 
     call_id: CallId
     tool: str
-    title: str  # what it is about, on one line; made safe already
+    title: str  # what it is about, on one line, already safe to draw
     args: dict[str, Any]
     status: Status = "running"
-    result: str = ""  # bounded, raw: it must pass `text.safe` before it is drawn
+    result: str = ""  # bounded but raw: it must pass `text.safe` before it is drawn
     progress: str = ""
-    asked: bool = False  # it waits for somebody's yes
-    queued: bool = False  # it waits for the call before it
+    asked: bool = False  # waits for approval
+    queued: bool = False  # waits for the call before it
     agent: AgentId | None = None  # the agent that this call started
     n: int = 0
     at: int = 0
-    begun: int = 0  # once it was allowed; 0 where it is not told
+    begun: int = 0  # when it began after approval; 0: unknown
     ended: int = 0
     patch: tuple[Hunk, ...] = ()  # what it changed in its file
-    answers: tuple[tuple[str, str], ...] = ()  # questions to the person, and what they answered
+    answers: tuple[tuple[str, str], ...] = ()  # questions to the person, with their answers
 
 
 class Note(Struct, eq=False):
@@ -62,14 +62,14 @@ class Note(Struct, eq=False):
     who: str = ""
     n: int = 0
     at: int = 0
-    job: str = ""  # whose end it tells
+    job: str = ""  # job whose end it reports
 
 
 Item = Spoken | Thought | Step | Note
 
 
 class AgentView(Struct):
-    """One agent as a person follows it. Times are milliseconds since 1970; 0 where it is not known."""
+    """One agent as a person follows it. Times are milliseconds since 1970; 0 if unknown."""
 
     id: AgentId
     name: str
@@ -80,7 +80,7 @@ class AgentView(Struct):
     state: State = "idle"
     doing: str = ""  # a few words
     tokens: int = 0
-    usd: float | None = 0.0  # None: the price is not known
+    usd: float | None = 0.0  # None: unknown price
     started: int = 0
     ended: int = 0
     turn: int = 0  # when its running turn began
@@ -88,9 +88,9 @@ class AgentView(Struct):
     background: bool = False
     description: str = ""
     model: str = ""
-    summary: str = ""  # in its own words, if it was asked
+    summary: str = ""  # in its own words, if it was asked for them
     cwd: str = ""  # where it works
-    used: dict[str, Usage] = field(default_factory=dict[str, Usage])  # by model; `usd` follows it
+    used: dict[str, Usage] = field(default_factory=dict[str, Usage])  # by model; `usd` is computed from it
 
 
 class JobView(Struct):
@@ -120,13 +120,13 @@ class Queued(Struct, frozen=True):
 
     letter: LetterId
     text: str
-    agent: AgentId | None = None  # None: the main one
+    agent: AgentId | None = None  # None: the main agent
 
 
 class Talk(Struct):
-    """The newest part of one agent's conversation. What is older than `items` is read from the transcript again."""
+    """The newest part of an agent's conversation. Anything older than `items` is read again from the transcript."""
 
     items: list[Item] = field(default_factory=list[Item])
-    dropped: int = 0  # grows with what was there before the first one
+    dropped: int = 0  # number of items dropped before the first one
     version: int = 0  # grows with every change
-    cuts: int = 0  # how often its end was taken away by a rewind, or came back
+    cuts: int = 0  # how often a rewind removed its end, or brought it back

@@ -1,4 +1,4 @@
-"""Folds one agent's events into its conversation, with the newest part of it in memory."""
+"""Folds one agent's events into its conversation, keeping the newest part of it in memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,9 +41,9 @@ from teamwright.surfaces.view.sentences import restored_words, retry_words, rewi
 from teamwright.surfaces.view.shapes import Item, Note, Spoken, Step, Talk, Thought
 from teamwright.tools.bounds import bounded
 
-MOST_REWINDS = 20  # that can be taken back with what was on the screen
-MOST_ITEMS = 1_500  # of one conversation in memory
-SLACK = 500  # so that dropping is rare
+MOST_REWINDS = 20  # rewinds that can be undone with what was on the screen
+MOST_ITEMS = 1_500  # items of one conversation in memory
+SLACK = 500  # extra items, so that dropping is rare
 
 ENDS = {
     "interrupted": "Interrupted. Say what to do instead.",
@@ -57,12 +57,12 @@ ENDS = {
 class TalkFold:
     def __init__(self, *, most: int = MOST_ITEMS) -> None:
         self.talk = Talk()
-        self.steps: dict[CallId, Step] = {}  # those that run
+        self.steps: dict[CallId, Step] = {}  # running calls
         self._most, self._cwd = most, ""  # where the agent works
-        self._streamed: dict[int, Spoken | Thought] = {}  # of the reply that is being written
+        self._streamed: dict[int, Spoken | Thought] = {}  # parts of the reply that is being written
         self._retrying: Note | None = None
         self._before: dict[int, list[Item]] = {}  # the items before each rewind, by its line
-        self._told: set[str] = set()  # jobs whose end is there, while the agent has not read of it
+        self._told: set[str] = set()  # jobs whose end is shown, though the agent has not read of it yet
 
     def apply(self, record: Record) -> None:
         if self._apply(record.event, record.n, record.at):
@@ -70,7 +70,7 @@ class TalkFold:
             self._bound()
 
     def _apply(self, event: Event, n: int, at: int) -> bool:
-        """True if something is to be drawn."""
+        """True if something must be drawn."""
         match event:
             case Streamed():
                 return self._stream(event.delta)
@@ -113,7 +113,7 @@ class TalkFold:
         self.talk.version += 1
 
     def end_job(self, note: Note) -> None:
-        """Told when it happens; the letter about it, which the agent reads later, adds no second line."""
+        """Shown when it happens; the letter about it, which the agent reads later, adds no second line."""
         self._told.add(note.job)
         self.add(note)
 
@@ -151,7 +151,7 @@ class TalkFold:
         return True
 
     def _drop_retry(self) -> bool:
-        """An answer comes, or the next attempt is announced: the line has had its time. False if there is none."""
+        """Remove the retry line, when an answer comes or another attempt begins. False if there is none."""
         gone, self._retrying = self._retrying, None
         if gone is None:
             return False
@@ -171,13 +171,13 @@ class TalkFold:
         self._streamed.clear()
 
     def _settle_stream(self) -> None:
-        """It stays as it is: the turn ended before the reply was whole."""
+        """Leave it as it is: the turn ended before the reply was whole."""
         for item in self._streamed.values():
             item.streaming = False
         self._streamed.clear()
 
     def _replied(self, event: Replied, n: int, at: int) -> None:
-        """The whole reply takes the place of what was streamed of it; items that are there already stay the same."""
+        """Replace what was streamed by the whole reply; items that exist already stay the same objects."""
         streamed = [item for _, item in sorted(self._streamed.items())]
         self._drop_stream()
         self._drop_retry()
@@ -221,7 +221,7 @@ class TalkFold:
     def _turn_ended(self, event: TurnEnded, n: int, at: int) -> None:
         self._settle_stream()
         self._drop_retry()
-        for step in self.steps.values():  # none is left, unless the program ended in the middle
+        for step in self.steps.values():  # none is left, unless the program ended in between
             step.status = "error"
         self.steps.clear()
         if event.reason == "done":
@@ -230,7 +230,7 @@ class TalkFold:
         self.add(Note("info" if event.reason == "interrupted" else "error", said, n=n, at=at))
 
     def _rewound(self, event: Rewound, n: int, at: int) -> None:
-        """What was said since is taken away; going back to before a rewind brings it again."""
+        """Remove what was said since; going back to before a rewind brings it back."""
         self._before[n] = self.talk.items[:]
         if len(self._before) > MOST_REWINDS:
             del self._before[min(self._before)]
@@ -249,14 +249,14 @@ class TalkFold:
 
 
 def before(items: Sequence[Item], line: int) -> list[Item]:
-    """Those that stand before a line of the transcript. Lines of the surface's own have no number."""
+    """Items before a line of the transcript. The surface's own lines have no number."""
     end = next((place for place, item in enumerate(items) if item.n >= line), len(items))
     return list(items[:end])
 
 
 def first_of_newest(items: Sequence[Item], most: int) -> int:
-    """The index from which on the newest ones stand. All of one line are among them, or none: those before a line are
-    read again."""
+    """Index of the first of the newest items. A line's items are all included or all left out: earlier lines are read
+    again."""
     first = max(0, len(items) - most)
     while 0 < first < len(items) and 0 < items[first].n == items[first - 1].n:
         first -= 1
@@ -264,7 +264,7 @@ def first_of_newest(items: Sequence[Item], most: int) -> int:
 
 
 def bounded_args(args: dict[str, Any]) -> dict[str, Any]:
-    """What stays in memory of a call: a file of a megabyte is not kept for a line on the screen."""
+    """The arguments to keep in memory: a megabyte of file is not kept for one line on the screen."""
     return {name[:200]: _bounded(value) for name, value in args.items()}
 
 
@@ -278,7 +278,7 @@ def _bounded(value: Any) -> Any:
 
 
 def _answers(data: dict[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """Each question with what the person answered."""
+    """The questions with the person's answers."""
     try:
         answers = msgspec.convert((data or {}).get("answers") or {}, dict[str, str])
     except msgspec.ValidationError:

@@ -13,7 +13,7 @@ from teamwright.store.tables.teams import TeamTable
 
 
 async def read_teams(home: Home) -> dict[SessionId, str]:
-    """By session. What cannot be read is left out: the sessions themselves can be gone on with all the same."""
+    """Digests by session. What cannot be read is left out: the sessions can be resumed anyway."""
     with suppress(StoreError):
         if home.state.exists():
             state = await StateStore.open(home.state)

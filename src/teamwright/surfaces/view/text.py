@@ -1,4 +1,4 @@
-"""Sanitises all text from outside for the screen: hidden characters are escaped, lengths are bounded."""
+"""Makes all text from outside safe for the screen: hidden characters are escaped, lengths are bounded."""
 
 import re
 import textwrap
@@ -7,14 +7,14 @@ from typing import Any
 from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import traits_of
 
-LONGEST_LINE = 10_000  # characters of one line; a longer one is cut in the middle, and says so
-MOST_TEXT = 60_000  # characters of what is drawn as one piece
+LONGEST_LINE = 10_000  # characters; a longer line is cut in the middle, visibly
+MOST_TEXT = 60_000  # characters drawn as one piece
 TABS = 4
 _PASTED = re.compile(r'@(?:"[^"\n]*|\S*)/input/pictures/[0-9a-f]{16}\.png"?')
 
 
 def safe(text: str, *, most: int = MOST_TEXT) -> str:
-    """Text as it may be drawn: no control, direction or invisible character, no endless line, no endless text."""
+    """Text that is safe to draw: no control, direction or invisible characters, bounded lines, bounded length."""
     if len(text) > most:
         left = len(text) - most
         text = f"{text[: most // 2]}\n[… {left:,} characters left out here …]\n{text[len(text) - most // 2 :]}"
@@ -40,29 +40,29 @@ def one_line(text: str, most: int = 200) -> str:
 
 
 def said(text: str) -> str:
-    """A prompt as a person wrote it: the file of a pasted picture is ours, and its name says nothing."""
+    """A prompt as the person wrote it. The file of a pasted picture is ours, and its name says nothing."""
     return _PASTED.sub("[picture]", text) if "/input/pictures/" in text else text
 
 
 def near(path: str, cwd: str) -> str:
-    """The path from `cwd` if it is below."""
+    """The path relative to `cwd`, if it is below that."""
     return path.removeprefix(f"{cwd.rstrip('/')}/") if cwd else path
 
 
 def title(tool: str, args: dict[str, Any], cwd: str = "") -> str:
-    """What a call is about, in a few words, a file by its path from `cwd`; safe to draw."""
+    """What a call is about, in a few words, with paths relative to `cwd`; safe to draw."""
     traits = traits_of(tool)
     subject = traits.subject(args)
     return one_line(near(subject, cwd) if traits.path is not None else subject)
 
 
 def is_question(tool: str) -> bool:
-    """Does it put questions of the agent to the person?"""
+    """Whether it asks the person an agent's questions."""
     return traits_of(tool).asks == "questions"
 
 
 def is_plan(tool: str) -> bool:
-    """Does it put a plan to the person?"""
+    """Whether it submits a plan to the person."""
     return traits_of(tool).asks == "plan"
 
 
@@ -83,12 +83,12 @@ def tokens(count: int) -> str:
 
 
 def rounded(count: int) -> str:
-    """Of a window: `200k`, `1.05M`."""
+    """Tokens of a window: `200k`, `1.05M`."""
     return f"{count / 1_000:.3g}k" if count < 1_000_000 else f"{count / 1_000_000:.3g}M"
 
 
 def spent(usd: float, *, unpriced: bool) -> str:
-    """What a session cost, if some of it may have no known price."""
+    """What a session cost, if some of it may have an unknown price."""
     if not unpriced:
         return money(usd)
     return f"{money(usd)} + unknown" if usd else "unknown"

@@ -1,4 +1,4 @@
-"""Totals of a session as its events tell them: time of the model, tokens, changed lines."""
+"""Totals of a session from its events: model time, tokens, changed lines."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from teamwright.runtime.past.skim import Skimmed
 
 
 class Totals(Struct):
-    """Of all agents; `last` is what the newest reply to the main agent used."""
+    """Totals of all agents; `last` is the usage of the newest reply to the main agent."""
 
     usage: Usage = Usage()
     last: Usage = Usage()
@@ -32,7 +32,7 @@ class Totals(Struct):
                 pass
 
     def add(self, skimmed: Skimmed) -> None:
-        """Of lines that are not folded."""
+        """Add lines that are not folded."""
         for usage in skimmed.used.values():
             self.usage += usage
         self.api_ms += skimmed.api_ms

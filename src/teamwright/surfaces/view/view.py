@@ -1,4 +1,4 @@
-"""Folds a session's events into what the screen needs: plain data that knows nothing of drawing."""
+"""Folds a session's events into what the screen needs: plain data, independent of drawing."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -78,7 +78,7 @@ _WRITING = {"text": "writing", "thinking": "thinking"}
 
 
 class SessionFold:
-    """Fed with every record, in order. `version` grows with whatever is shown outside a conversation."""
+    """Fed with every record, in order. `version` grows with every visible change outside of conversations."""
 
     def __init__(
         self, main: AgentId, *, price: Price | None = None, color: Callable[[AgentView], str] | None = None
@@ -88,13 +88,13 @@ class SessionFold:
         self.folds: dict[AgentId, TalkFold] = {}
         self.queue: list[Queued] = []
         self.questions: list[Question] = []
-        self.tasks: list[Task] = []  # read from the store by the owner of this view,
-        self.tasks_changed = 0  # whenever this has grown
+        self.tasks: list[Task] = []  # the owner of this view reads it from the store,
+        self.tasks_changed = 0  # each time that this has grown
         self.team_events: deque[TeamEvent] = deque(maxlen=MOST_NEWS)
         self.jobs: dict[JobId, JobView] = {}
         self.suggestion, self.totals = "", Totals()
         self.version = 0
-        self._taken: deque[LetterId] = deque(maxlen=200)  # letters that were read of late
+        self._taken: deque[LetterId] = deque(maxlen=200)  # recently read letters
         self._price = price
         self._unpriced: set[AgentId] = set()
         self._color = color
@@ -108,7 +108,7 @@ class SessionFold:
         return found
 
     def note(self, agent: AgentId, note: Note) -> None:
-        """A line of the surface's own; no transcript has it."""
+        """A line of the surface's own, which is in no transcript."""
         self._fold(agent).add(note)
 
     def apply(self, record: Record) -> None:
@@ -123,14 +123,14 @@ class SessionFold:
         self._apply(record, record.event)
 
     def pass_over(self, agent: AgentId, skimmed: Skimmed) -> None:
-        """The beginning of a transcript that is not folded."""
+        """Account for the beginning of a transcript that is not folded."""
         self.spend(agent, skimmed.used)
         self.totals.add(skimmed)
         self._fold(agent).talk.dropped += 1
         self.tasks_changed += 1
 
     def spend(self, agent: AgentId, used: Mapping[str, Usage]) -> None:
-        """What an agent used in replies that are not folded, by model."""
+        """Add what an agent used in replies that are not folded, by model."""
         view = self.agent(agent)
         for model, usage in used.items():
             view.tokens += usage.input + usage.output + usage.cache_write
@@ -160,7 +160,7 @@ class SessionFold:
                 self._turn(record, event)
 
     def _lists(self, record: Record) -> bool:
-        """May the task list be another one now?"""
+        """Whether the task list may have changed."""
         match record.event:
             case ToolEnded(call_id=id):
                 step = self._fold(record.agent).steps.get(id)
@@ -203,11 +203,11 @@ class SessionFold:
         self._taken.extend(letters)
         taken = set(letters)
         self.queue[:] = [queued for queued in self.queue if queued.letter not in taken]
-        if taken:  # else it was only heard
+        if taken:  # otherwise it was only added to the conversation
             agent.state, agent.doing, agent.ended = "running", "thinking", 0
 
     def _queue(self, agent: AgentId, event: PromptPosted | PromptWithdrawn) -> None:
-        """What is said to one that works waits for it; it may have been read in the meantime."""
+        """A prompt for an agent at work waits in the queue, unless it was read meanwhile."""
         if isinstance(event, PromptWithdrawn):
             self.queue[:] = [queued for queued in self.queue if queued.letter != event.letter]
         elif event.letter not in self._taken and self.agent(agent).state in ("running", "waiting"):
@@ -238,10 +238,10 @@ class SessionFold:
             self.version += 1
 
     def _settle(self, agent: AgentView) -> None:
-        """What an agent is doing follows from its calls that run."""
+        """An agent's state follows from its running calls."""
         steps = list(self._fold(agent.id).steps.values())
         asked = [step for step in steps if step.asked]
-        busy = False  # a call with effects, which alone tells that it begins, runs alone
+        busy = False  # a call with effects, whose beginning alone is recorded, runs alone
         for step in steps:
             step.queued = busy and not (step.begun or step.asked or step.agent)
             busy = busy or bool(step.begun or step.asked)
@@ -258,7 +258,7 @@ class SessionFold:
         self._unpriced.add(agent.id)
 
     def price_all(self) -> None:
-        """What those have cost that have used something since the last time; looking prices up takes a while."""
+        """Compute the cost of agents that have used something since the last time: looking up prices takes a while."""
         for id in self._unpriced:
             agent, total = self.agents[id], 0.0
             costs = [self._price(model, usage) if self._price else None for model, usage in agent.used.items()]
@@ -300,7 +300,7 @@ class SessionFold:
     def _team(self, record: Record, event: TeamChanged) -> None:
         news = TeamEvent(record.at, event.team, event.kind, event.agent, event.text, event.to, event.task)
         before = next((old for old in reversed(self.team_events) if old.agent == event.agent), None)
-        if event.kind not in _STATES or before is None or before.kind != event.kind:  # each state is told once
+        if event.kind not in _STATES or before is None or before.kind != event.kind:  # report each state once
             self.team_events.append(news)
         agent = self.agent(record.agent)
         agent.team = event.team
@@ -333,9 +333,9 @@ class SessionFold:
 
 
 def older(records: Iterable[Record], agent: AgentId, before: int) -> list[Item]:
-    """The items of an agent's transcript up to a line: what has been dropped from memory.
+    """The items of an agent's transcript up to a line, which were dropped from memory.
 
-    All that is given is folded: what comes later may be a rewind, which takes some of them away.
+    All records are folded, because a later one may be a rewind that removes some items.
     """
     fold = TalkFold(most=1 << 40)
     for record in records:

@@ -1,4 +1,4 @@
-"""`teamwright web`: the hub and its links."""
+"""`teamwright web`: runs the hub, and manages its links."""
 
 import ipaddress
 import os
@@ -20,12 +20,12 @@ from teamwright.store.files.paths import Home, home_from, one_session
 from teamwright.surfaces.web.server.keys import Link, Links
 
 PORT = 7433
-TRIES = 20  # ports after the wanted one
+TRIES = 20  # ports tried after the wanted one
 READ_ONLY_HOURS = 24.0
 
 
 class Running(Struct, frozen=True):
-    """The hub of this home: how it is reached."""
+    """How the hub of this home is reached."""
 
     base: str
     port: int
@@ -146,7 +146,7 @@ def _note(home: Home) -> Path:
 
 
 def _running(home: Home) -> Running | None:
-    """The hub that runs now; its lock is the proof, the note says where it is."""
+    """The hub that runs now: its lock proves it, its note says where it is."""
     lock = hold(home.run / "web.lock")
     if lock is not None:
         lock.release()
@@ -216,7 +216,7 @@ def _shown_host(found: Namespace) -> str:
 
 
 def _listen(found: Namespace) -> socket.socket:
-    """The wanted port, or the next free one."""
+    """Listen at the wanted port, or at the next free one."""
     host = found.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last: OSError | None = None
@@ -239,7 +239,7 @@ async def _serve(home: Home, links: Links, listening: socket.socket, found: Name
 
     from teamwright.surfaces.web.run import serve  # noqa: PLC0415  # the link is printed before aiohttp is imported
 
-    del lock  # held until we return
+    del lock  # held until here
     if not found.no_open:
         await to_thread.run_sync(_open, url)
     names = [*found.allow_host, *([found.host] if found.remote else [])]
@@ -248,7 +248,7 @@ async def _serve(home: Home, links: Links, listening: socket.socket, found: Name
 
 
 def _open(url: str) -> None:
-    """The address is data for the browser; where there is none, the line on the terminal is enough."""
+    """Pass the address to the browser as data. Without a browser the line on the terminal is enough."""
     import webbrowser  # noqa: PLC0415
 
     from teamwright.tools.bounds import visible  # noqa: PLC0415

@@ -32,7 +32,7 @@ async def serve(
     cert: str | None = None,
     key: str | None = None,
 ) -> None:
-    """The page and its files are there at once; what it asks for waits until all that knows sessions is imported."""
+    """Serve the page and its files at once; its requests wait until the code that knows sessions is imported."""
     port = listening.getsockname()[1]
     server = Server(Doorman(port, secure=cert is not None, names=names), links, AccessLog(home.logs))
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=CLOSE, handle_signals=False)
@@ -53,7 +53,7 @@ async def serve(
 
 
 def _parts(home: Home, env: Mapping[str, str], links: Links, server: Server) -> list[Part]:
-    """Answers of the server, and what runs beside it. Imports take half a second: call it in a thread."""
+    """Handlers of the server, and what runs beside it. Imports take half a second: call it in a thread."""
     from teamwright.surfaces.web.doing.acts import Acts  # noqa: PLC0415
     from teamwright.surfaces.web.live.socket import LiveTabs  # noqa: PLC0415
     from teamwright.surfaces.web.reading.pages import Pages  # noqa: PLC0415

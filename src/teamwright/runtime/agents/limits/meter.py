@@ -1,4 +1,4 @@
-"""Meters what agents use against their limits, and keeps the ledger that survives the process."""
+"""Meters what agents use, checks it against their limits, and keeps the ledger that survives the process."""
 
 from collections.abc import Callable
 
@@ -16,15 +16,15 @@ Clock = Callable[[], float]  # monotonic seconds
 
 
 class AgentMeter(Struct, eq=False):
-    """What an agent and all below it have used. Limits form a tree: a child draws on its parent's, too.
+    """What an agent and all below it have used. Limits form a tree: a child also draws on its parent's.
 
-    The main agent's limits are the session's. Turns are an agent's own, and restart with each message of the person.
+    The main agent's limits are the session's. Turns count per agent, and restart with each message from the person.
     """
 
     limits: Limits
     price: Price
     clock: Clock
-    began: float  # by that clock
+    began: float  # by `clock`
     parent: "AgentMeter | None" = None
     turns: int = 0
     api_seconds: float = 0.0
@@ -40,12 +40,12 @@ class AgentMeter(Struct, eq=False):
         self.turns = 0
 
     def answered(self, model: str, usage: Usage, seconds: float) -> float | None:
-        """Add one answered turn; returns what it cost, None where the price is unknown."""
+        """Add one answered turn; returns its cost, None if the price is unknown."""
         self.turns += 1
         return self.count(model, usage, seconds)
 
     def count(self, model: str, usage: Usage, seconds: float = 0.0) -> float | None:
-        """Add tokens, also of a call that was lost, here and all the way up."""
+        """Add tokens, also of a lost call, here and in all parents."""
         usd = self.price(model, usage)
         meter: AgentMeter | None = self
         while meter is not None:
@@ -70,7 +70,7 @@ class AgentMeter(Struct, eq=False):
 
     @property
     def unpriced(self) -> bool:
-        """Is there more to it, of a model whose price is not known?"""
+        """Whether some usage has no known price."""
         return None in self.usd_by_model.values()
 
     @property
@@ -78,9 +78,9 @@ class AgentMeter(Struct, eq=False):
         return self.clock() - self.began
 
     def reached(self, *, turns: bool = True) -> Reached | None:
-        """At a limit of its own an agent may report; at one that it shares, only the main agent does.
+        """The limit that is reached, if any. At its own limits, other than turns, an agent may still report.
 
-        Without `turns`, for what is no turn, only money, tokens and time count.
+        `turns=False` is for requests that are no turns: only money, tokens and time count.
         """
         if limit := reached(self.limits, self._spent(self.turns if turns else 0)):
             return Reached(limit, words(limit, self.limits), may_report=limit != "turns")
@@ -92,7 +92,7 @@ class AgentMeter(Struct, eq=False):
         return None
 
     def others_spent(self, usd: float, tokens: int) -> None:
-        """What all processes of the session have used together; this one alone cannot know it."""
+        """Note what all processes of the session have used together, which this one alone cannot know."""
         self._all_usd, self._all_tokens = usd, tokens
 
     def _spent(self, turns: int) -> Spent:
@@ -102,14 +102,14 @@ class AgentMeter(Struct, eq=False):
 
 
 class MeteredModel(Struct, eq=False, kw_only=True):
-    """A model whose every call has a row in the ledger before it leaves, settled after it."""
+    """A model that writes each call to the ledger before sending it, and settles the row afterwards."""
 
     model: Model
     ledger: StateStore
     meter: AgentMeter
     session: SessionId
     agent: AgentId
-    turns: bool = True  # an answer is a turn of the agent, not a question of the runtime's own
+    turns: bool = True  # an answer counts as a turn; False for the runtime's own questions
     tokens: int = 0  # of its last answer
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
@@ -118,7 +118,7 @@ class MeteredModel(Struct, eq=False, kw_only=True):
         spoilt = _Spoilt(on_delta)
         try:
             reply = await self.model.reply(request, spoilt.watch)
-        except BaseException:  # also an interrupt: what began to answer is billed
+        except BaseException:  # also an interrupt: an answer that began is billed
             spoilt.give_up()
             usd = self.meter.count(request.model, spoilt.usage) if spoilt.usage.total else 0.0
             self.ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")
@@ -132,7 +132,7 @@ class MeteredModel(Struct, eq=False, kw_only=True):
 
 
 class _Spoilt:
-    """Tokens of attempts that began to answer and were lost: the provider bills them all the same."""
+    """Counts tokens of attempts that began to answer and were lost: the provider bills them too."""
 
     def __init__(self, on_delta: OnDelta) -> None:
         self._on_delta = on_delta
@@ -152,7 +152,7 @@ class _Spoilt:
 
 
 def estimate_input(request: Request, last: int) -> int:
-    """Tokens that a request will count, roughly: what the last one had, and four characters a token for what is new."""
+    """Estimate the tokens of a request: those of the last one, and one for every four new characters."""
     if last:
         return last + sum(size(m) for m in request.messages[request.previous :]) // 4
     prompt = sum(map(len, request.system)) + sum(len(t.description) + 400 for t in request.tools)

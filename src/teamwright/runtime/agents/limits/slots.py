@@ -9,13 +9,13 @@ from msgspec import Struct, field
 
 
 class Slot(Struct, eq=False):
-    """One agent's right to run, of `_free` places that a session has. Taken once, however many of its calls wait."""
+    """One agent's right to run, out of the `_free` places of a session. Held once, however many of its calls wait."""
 
     _free: anyio.Semaphore
     _held: bool = False
     _waits: int = 0
     queued: bool = False  # waits for its turn to run
-    # Two of its calls that come back at once take one place.
+    # Two calls that return at the same time must take only one place.
     _queue: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
 
     @property
@@ -33,7 +33,7 @@ class Slot(Struct, eq=False):
                 await self._free.acquire()
             finally:
                 self.queued = False
-            if self._waits:  # another of its calls began to wait meanwhile, and takes it when it comes back
+            if self._waits:  # another call began to wait meanwhile, and takes the place when it returns
                 self._free.release()
             else:
                 self._held = True
@@ -45,7 +45,7 @@ class Slot(Struct, eq=False):
 
     @asynccontextmanager
     async def waiting(self) -> AsyncGenerator[None]:
-        """Inside, others may run instead. Where several calls wait, the last one to return takes the slot again."""
+        """Let others run meanwhile. If several calls wait, the last one to return takes the slot again."""
         counted = self._held or self._waits > 0 or self.queued
         self._waits += 1
         self.give_back()

@@ -1,4 +1,4 @@
-"""JSON copies of what members on workers change: those machines have copies of their own, people look at the lead's."""
+"""JSON copies of what members on workers change: those machines have their own, but people look at the lead's."""
 
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.concurrency.later import Later
@@ -13,7 +13,7 @@ class FarCopies:
         self._later: Later | None = None
 
     def ring(self) -> None:
-        """Somebody has changed the store."""
+        """The store has changed."""
         if not self._teams():
             return
         if self._later is None:
@@ -27,6 +27,6 @@ class FarCopies:
             await self._board.rebuild(team)
 
     def _teams(self) -> list[str]:
-        """Those that are led here and have members elsewhere."""
+        """Teams that are led here and have members elsewhere."""
         led = self._roster.led_here()
         return [team for team in led if any(member.backend == "remote" for member in self._roster.everybody(team))]

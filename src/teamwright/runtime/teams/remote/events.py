@@ -17,16 +17,17 @@ class RemoteEvents:
     def __init__(
         self, tables: TeamTables, roster: Roster, supervisor: Supervisor, agents: AgentFactory, *, since: int
     ) -> None:
-        """What lies before `since`, when this process began, is no news."""
+        """`since` is when this process began: what happened before is not reported."""
         self._tables, self._roster, self._supervisor, self._since = tables, roster, supervisor, since
         self._files, self._bus = agents.files_of, agents.bus
         self._tails: dict[AgentId, TranscriptTail] = {}
         self._states: dict[AgentId, State] = {}
-        self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # of turns that are not told yet, and when
+        self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # ended turns not yet reported, with their times
         self._mail: dict[str, int] = {}
 
     async def look(self) -> None:
-        """Agents of this process report themselves; only the lead's process shows the others."""
+        """Report members in other processes. Agents of this process report themselves; only the lead's process shows
+        others."""
         for team in self._roster.led_here():
             for member in [m for m in self._roster.everybody(team) if not m.is_lead]:
                 if self._supervisor.agent(member.agent) is None and member.backend != "in-process":
@@ -36,7 +37,7 @@ class RemoteEvents:
             await self._tell_mail(team)
 
     def meet(self, member: Member) -> None:
-        """One that existed before this process: its past is in its transcript."""
+        """A member from before this process: its past is in its transcript, so start at the end of that."""
         if member.backend == "in-process" or member.agent in self._tails or member.joined_at >= self._since:
             return
         path = self._files(member.agent).agent(member.agent)
@@ -55,16 +56,16 @@ class RemoteEvents:
 
     def _tail(self, agent: AgentId, path: Path) -> TranscriptTail:
         tail = self._tails.get(agent)
-        if tail is None or tail.path != path:  # a lead of another session finds it with that one's files
+        if tail is None or tail.path != path:  # once its team was taken over, the file is found in its own session
             tail = self._tails[agent] = TranscriptTail(path, tail.lines if tail else 0)
         return tail
 
     async def _tell_states(self, member: Member) -> None:
-        """What it went through since the last look, by the turns that have ended and the state that it is in."""
+        """Report its states since the last look, from the turns that have ended and its state now."""
         ends = self._ends.pop(member.agent, [])
-        if ends:  # the roster may be from before them
+        if ends:  # the roster may be older than these
             member = await self._tables.teams.member(member.agent, member.team) or member
-            if member.state == "running" and member.since < ends[-1][0]:  # its end is not stored yet
+            if member.state == "running" and member.since < ends[-1][0]:  # the end of that turn is not stored yet
                 self._ends[member.agent] = [ends.pop()]
         state = self._states.get(member.agent, "created")
         for _, end in ends:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class PermissionForwarder:
-    """In a process without a person: puts a question to the lead's process and waits for the answer."""
+    """For a process without a person: puts a question to the lead's process and waits for the answer."""
 
     def __init__(self, services: Services, agent: AgentId) -> None:
         """`agent` is the teammate of this process."""
@@ -52,7 +52,7 @@ class PermissionForwarder:
             return Deny(f"{question.tool} was not run: there is no lead to ask.")
         body = _body(question, member, self._services.supervisor.agent(question.agent))
         opened = await table.pending_permission(self._agent, question.tool, question.args)
-        if opened is None:  # else it was asked before, by a process that is gone, or answered too late
+        if opened is None:  # otherwise it was asked before, by a process that is gone, or answered too late
             request = TeamRequest(
                 new_request_id("permission"), "permission", member.team, member.agent, lead.agent, body
             )
@@ -91,12 +91,12 @@ async def _wait_for_answer(table: RequestTable, roster: Roster, id: RequestId) -
         if found.answer is not None:
             await table.handled(id)
             return decision_of(found.answer)
-        with anyio.move_on_after(1.0):  # a bell that was lost costs a second
+        with anyio.move_on_after(1.0):  # a lost bell costs a second
             await roster.news()
 
 
 class PermissionResponder:
-    """In the lead's process: decides the questions of teammates elsewhere by its rules and its person."""
+    """Decides questions of teammates elsewhere in the lead's process, by its rules and its person."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class PermissionResponder:
             await self._answered(member, body["tool"], decision, done)
 
     async def _answered(self, member: Member, tool: str, decision: Decision, done: TeamRequest | Refused) -> None:
-        """Whoever waits for the answer is woken; whoever does not any more is told of it."""
+        """Wake a teammate that still waits for the answer; otherwise tell it the answer by letter."""
         held = await self._tables.processes.holder(member.agent) is not None
         if held and not isinstance(done, Refused):
             await self._wakeups.ring(member)
@@ -152,10 +152,11 @@ class PermissionResponder:
             await self._mail.notify(member, words)
 
     async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
-        """By the rules here, and if they leave it open by the person. What a rule denies, no yes allows."""
+        """Judge by the rules here; the person decides what they leave open. No approval overrides a rule that
+        denies."""
         intent = await self._facts.read(call.name, call.args, standing.desk, standing.rules)
         verdict = judge_intent(intent, standing)
-        if verdict.kind == "allow" and call.name == NETWORK_ACCESS:  # in no mode does a call answer that
+        if verdict.kind == "allow" and call.name == NETWORK_ACCESS:  # no mode allows that without a question
             verdict = Verdict("ask", "a program in the sandbox wants to reach a host that no rule allows.")
         if verdict.kind == "allow":
             return Allow()
@@ -166,7 +167,7 @@ class PermissionResponder:
         decision = await self._put(question_about(agent, call, call.args, standing, verdict, intent))
         if isinstance(decision, Deny):
             return decision
-        now = replace(standing, rules=self._rules(agent))  # the answer may have made a rule, for this one or for all
+        now = replace(standing, rules=self._rules(agent))  # the answer may have made a rule, for this agent or for all
         wanted = call.args if decision.args is None else decision.args
         again = judge_intent(await self._facts.read(call.name, wanted, now.desk, now.rules), now)
         if again.kind == "deny" and again.final:

@@ -1,4 +1,4 @@
-"""Main loop of a teammate's own process, which ends with the teammate or when it has no lead any more."""
+"""Main loop of a teammate's own process, which ends with the teammate, or when it has been without a lead too long."""
 
 from types import TracebackType
 from typing import Self
@@ -12,10 +12,10 @@ from teamwright.runtime.bus import Watch
 from teamwright.runtime.services import Services
 from teamwright.runtime.teams.teammates.teammate import Teammate
 
-LOOK = 1.0  # seconds between two looks whether the lead lives
+LOOK = 1.0  # seconds between checks whether the lead lives
 CLOSE_LIMIT = 5.0
 LEAVE_LIMIT = 2.0  # seconds for servers to end in good order
-QUIET = 0.05  # seconds in which what it does is reported to the lead's process at most once
+QUIET = 0.05  # seconds between two reports to the lead's process, at least
 
 
 class TeammateProcess:
@@ -76,12 +76,12 @@ class TeammateProcess:
         return self._bus.watch(deltas=False)
 
     async def ended(self) -> None:
-        """It has shut down."""
+        """Return when the teammate has shut down."""
         assert self._teammate is not None
         await self._teammate.ended.wait()
 
     async def abandoned(self) -> None:
-        """Its lead's process is gone, and none came back within the time for that; never in the middle of a turn."""
+        """Return when the lead's process is gone and none came back in time; never in the middle of a turn."""
         assert self._teammate is not None
         alone = 0.0
         while alone < self._patience or self._teammate.agent.running:
@@ -96,7 +96,7 @@ class TeammateProcess:
         return team is not None and team.process is not None and tables.processes.alive(team.process)
 
     async def _report(self, watch: Watch) -> None:
-        """The lead's process shows what is done here: it is told that there is something to read."""
+        """Tell the lead's process, which shows what is done here, that there is something to read."""
         assert self._teammate is not None
         team = self._teammate.member.team
         async for record in watch:

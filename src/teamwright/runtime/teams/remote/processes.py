@@ -22,7 +22,7 @@ CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal t
 
 class TeammateOwner(Protocol):
     async def lost(self, member: Member) -> None:
-        """Its process has ended, and it had not shut down."""
+        """A member's process has ended, but the member had not shut down."""
         ...
 
 
@@ -33,11 +33,11 @@ class TeammateProcesses:
         self._deps, self._owner = deps, owner
         self._tables, self._roster = deps.tables, deps.roster
         self._open: dict[str, tuple[Member, Pane]] = {}  # by address
-        self._stopped = set[Pane]()  # on purpose
+        self._stopped = set[Pane]()  # stopped on purpose
         self._closing = False
 
     async def start(self, member: Member) -> Member:
-        """Not twice: one that is still coming up has not said that it runs the member, and reads its mail then.
+        """Start the member's process, unless it has one: a process that is still coming up will read its mail.
 
         Nothing is started any more once this session ends: the next one resumes the member.
         """
@@ -47,7 +47,7 @@ class TeammateProcesses:
         main = self._deps.supervisor.main
         argv, env = self._command(member, main.mode or "default")
         pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
-        if self._closing:  # meanwhile; the closing code could not know of it
+        if self._closing:  # the session ended meanwhile, and its closing code could not know of this one
             await self._panes.close(pane)
             return member
         self._open[member.address] = (member, pane)
@@ -58,7 +58,7 @@ class TeammateProcesses:
         return member
 
     async def watch(self, member: Member, process: Process) -> None:
-        """By what was stored of its place; where its lead was killed too early for that, by the process alone."""
+        """Watch a process by its stored place; if its lead was killed before it stored that, by the process alone."""
         pane = self._pane(member)
         if pane is None or pane.pid != process.pid:
             pane = Pane("local", str(process.pid), process.pid, await start_of(process.pid))
@@ -71,13 +71,14 @@ class TeammateProcesses:
 
     async def _wait(self, member: Member, pane: Pane) -> None:
         await self._panes.watch(pane)
-        if self._open.get(member.address, (None, None))[1] is pane:  # it may have another one by now
+        if self._open.get(member.address, (None, None))[1] is pane:  # it may have another process by now
             del self._open[member.address]
         if not self._closing and pane not in self._stopped:
             await self._died(member)
 
     async def _died(self, member: Member) -> None:
-        """Unless it had shut down: its tasks are free again, the lead hears of it, a message resumes it."""
+        """A process has died. Unless the member had shut down, free its tasks and tell the lead; a message resumes
+        it."""
         await self._roster.refresh(member.team)
         now = self._roster.find(member.team, member.agent)
         if now is None or now.state == "shutdown":
@@ -96,7 +97,8 @@ class TeammateProcesses:
         await self._owner.lost(now)
 
     async def _record(self, member: Member, lead: Member | None) -> bool:
-        """Its death, with the word about it: nobody may think that all is done. False: somebody else runs it."""
+        """Record the death along with the notice of it: nobody may think that all is done. False: somebody else runs
+        it."""
         lease = await self._tables.processes.lease(member.agent)
         words = f"The process of {member.name} has ended unexpectedly. A message brings it back, with all it knew."
         notice = self._deps.mail.notice(lead, words) if lead is not None else None
@@ -116,7 +118,7 @@ class TeammateProcesses:
             await self._panes.close(pane)
 
     async def close(self) -> None:
-        """Whatever else is in a hurry: none may stay behind."""
+        """End all processes, even in a hurry: none may stay behind."""
         self._closing = True
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_LIMIT):
             async with anyio.create_task_group() as group:

@@ -1,4 +1,4 @@
-"""Adds teammates that run on workers: a member like any other, whose agent is given to a worker or waits for one."""
+"""Adds teammates that run on workers: members like any other, whose agents are given to a worker or wait for one."""
 
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ async def recruit_remotely(
     parent: Agent,
     ctx: ToolContext,
 ) -> Member:
-    """`draft` says who it is to be. It is on the roster when this returns."""
+    """Recruit the member that `draft` describes. It is on the roster when this returns."""
     roster, mail, mirrors = deps.roster, deps.mail, deps.mirrors
     lead = roster.lead_of(draft.team)
     assert lead is not None

@@ -1,4 +1,4 @@
-"""Changes task lists, and then notifies owners, wakes waiting teammates and rewrites the mirrors."""
+"""Changes task lists, then notifies owners, wakes waiting teammates and rewrites the mirrors."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -25,15 +25,15 @@ class TaskBoard:
         report: Callable[[str], None],
         control: "TeammateControl | None" = None,
     ) -> None:
-        """`report` tells a person that the files could not follow the store."""
+        """`report` tells a person if the files could not follow the store."""
         self.table, self.mirror, self.scope = table, mirror, scope
         self._report, self._control = report, control
 
     def shared(self, scope: "TaskScope", control: "TeammateControl") -> "TaskBoard":
-        """The same lists for an agent's team, too."""
+        """The same lists, also for an agent's team."""
         return TaskBoard(self.table, self.mirror, scope, self._report, control)
 
-    # --- what agents ask for
+    # --- requests by agents
 
     async def create(
         self,
@@ -44,7 +44,7 @@ class TaskBoard:
         list: str | None = None,
         owner: Owner | None = None,
     ) -> Done | Refusal:
-        """On `list`, or the one that the agent works on now."""
+        """Create a task on `list`, or on the list that the agent works on now."""
         list, by = list or self.scope.list_of(agent), self.scope.actor(agent)
         id = None
         if self.scope.guarded:
@@ -73,10 +73,11 @@ class TaskBoard:
             self._report(problem)
         return listing
 
-    # --- what the runtime does by itself
+    # --- changes by the runtime itself
 
     async def claim_first(self, list: str, by: Actor, *, kept: bool = False) -> Task | None:
-        """For one that has nothing else to do, or, `kept`, that has just joined. A letter tells it what it claimed."""
+        """Claim a task for an agent with nothing else to do or, with `kept`, for one that has just joined. A letter
+        tells it."""
         done = await unbroken(self.table.claim_first(list, by, kept=kept))
         if done is None:
             return None
@@ -86,14 +87,14 @@ class TaskBoard:
     async def release_all(
         self, list: str, gone: AgentId, by: Actor, why: str = "", *, always: bool = False
     ) -> list[Task]:
-        """Its owner is gone: its open tasks go back to the list. With `why` the lead is told, as the table says."""
+        """The owner is gone: give its open tasks back to the list. With `why` the lead is told, as the table says."""
         freed = await self.table.release_all(list, gone, why, always=always)
         for done in freed:
             await self._follow(list, by, done)
         return [done.task for done in freed if done.task is not None]
 
     async def take_over(self, source: str, into: str) -> bool:
-        """A new team gets the tasks of its session. False: it has tasks of its own, and keeps them."""
+        """Give a new team the tasks of its session. False: the team has tasks of its own, and keeps them."""
         moved = await self.table.adopt(source, into)
         with self._reported():
             if moved:
@@ -103,21 +104,21 @@ class TaskBoard:
         return moved
 
     async def drop(self, list: str) -> None:
-        """With its team."""
+        """Remove a list along with its team."""
         await self.table.drop(list)
         with self._reported():
             await self.mirror.remove(list)
 
     async def rebuild(self, name: str) -> list[str]:
-        """At a start: the files as the store has it. What a person should know of what others wrote there."""
+        """At a start: write the files from the store. Returns what a person should know of others' changes there."""
         with self._reported():
             return await self.mirror.rebuild(name)
         return []
 
-    # --- what follows
+    # --- follow-ups
 
     async def _follow(self, list: str, by: Actor, done: Done | Refusal) -> Done | Refusal:
-        """Runs to its end even if the caller is cancelled: the change is stored. A repeated call has no follow-up."""
+        """Runs to its end even if the caller is cancelled: the change is stored. A repeated call notifies nobody."""
         if isinstance(done, Refusal):
             return done
         with following():
@@ -133,7 +134,7 @@ class TaskBoard:
 
     @contextmanager
     def _reported(self) -> Generator[None, None, None]:
-        """The files only show the store: that they could not follow is told, and fails nothing."""
+        """The files only show the store: if they cannot follow, that is reported, and nothing fails."""
         try:
             yield
         except StoreError as error:

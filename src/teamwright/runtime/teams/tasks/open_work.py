@@ -1,4 +1,4 @@
-"""Work that a team leaves open when its session ends without a person, and who is told of it."""
+"""Work that a team leaves open when its session ends without a person, and the lead's chance to deal with it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.roster import Roster
     from teamwright.store.tables.tasks import TaskTable
 
-MOST_NAMED = 10  # tasks
+MOST_NAMED = 10  # tasks that are named
 _SUBJECT = 80  # characters
 
 
@@ -38,7 +38,7 @@ def _in_short(task: Task) -> str:
 
 
 async def find_open(roster: "Roster", table: "TaskTable") -> list[OpenWork]:
-    """Of the teams that are led here and have, or had, teammates."""
+    """Open tasks of teams that are led here and have, or had, teammates."""
     found: list[OpenWork] = []
     for team in roster.led_here():
         if len(roster.everybody(team)) > 1:
@@ -48,7 +48,7 @@ async def find_open(roster: "Roster", table: "TaskTable") -> list[OpenWork]:
 
 
 async def ask_lead(main: Agent, roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
-    """Before the end: the lead may still see to it. Not after a turn that ended badly, or where turns are counted."""
+    """Let the lead see to open work before the end. Not after a turn that ended badly, nor if turns are counted."""
     end, limits = main.history.ended, main.meter.limits
     if end is None or end.reason != "done" or limits.turns is not None:
         return False

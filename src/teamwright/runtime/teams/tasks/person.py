@@ -1,4 +1,4 @@
-"""Changes that a person makes to the task list, in the lead's place: owners are told as if the lead had done it."""
+"""Changes that a person makes to the task list in the lead's place: owners are told as if the lead had made them."""
 
 from teamwright.core.data.op import AddTask, ChangeTask
 from teamwright.core.data.tasks import NOBODY, Change, Done, Draft, Owner, Refusal, TaskId
@@ -11,7 +11,7 @@ MOST_SUBJECT, MOST_TEXT = 1_000, 100_000  # characters
 
 
 async def arrange(board: TaskBoard, lead: AgentId, op: AddTask | ChangeTask) -> None:
-    """Raises UsageError with the words of what stood against it."""
+    """Raises UsageError with the reason if a change is refused."""
     try:
         done = await (_add(board, lead, op) if isinstance(op, AddTask) else _change(board, lead, op))
     except ToolError as error:
@@ -40,7 +40,7 @@ async def _change(board: TaskBoard, lead: AgentId, op: ChangeTask) -> Done | Ref
 
 
 def _owner(board: TaskBoard, lead: AgentId, name: str) -> Owner:
-    """Empty: nobody. A name that nobody has keeps the task for whoever joins under it."""
+    """Empty: nobody. A name without a member keeps the task for one that joins under it."""
     if not (name := name.strip().removeprefix("@")):
         return NOBODY
     if (found := board.scope.find(lead, name)) is None and safe_name(name) != name:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class TaskScope(Protocol):
     @property
     def guarded(self) -> bool:
-        """Must `creating` see every task before it is stored? Only then is a number reserved for it."""
+        """Whether `creating` must see every task before it is stored. Only then is a number reserved for it."""
         ...
 
     def list_of(self, agent: AgentId) -> str:
@@ -23,36 +23,36 @@ class TaskScope(Protocol):
         ...
 
     def actor(self, agent: AgentId) -> Actor:
-        """The agent under the name that it has in its list."""
+        """The agent, under its name in the list."""
         ...
 
     def find(self, agent: AgentId, name: str) -> Owner | None:
-        """Whom the agent means by a name or an id."""
+        """The owner that the agent means by a name or an id."""
         ...
 
     def names(self, agent: AgentId) -> Sequence[str]:
-        """Those who can own a task of its list."""
+        """Who can own a task of the agent's list."""
         ...
 
     async def assigned(self, task: Task, by: Actor) -> None:
-        """The letter is stored: wake its reader."""
+        """Wake the reader of a letter that is stored."""
         ...
 
     async def changed(self, list: str, done: Done, by: Actor) -> None:
-        """After each stored change, before the files follow. `done.claimable`: ring for everybody."""
+        """Called after each stored change, before the files follow. `done.claimable`: ring for everybody."""
         ...
 
     async def creating(self, task: Task, by: Actor) -> str | None:
-        """May it be made? A refusal in words, or None."""
+        """Why the task may not be made, or None."""
         ...
 
     async def completing(self, task: Task, by: Actor) -> str | None:
-        """May it be completed? A refusal in words, or None."""
+        """Why the task may not be completed, or None."""
         ...
 
 
 class TeamTaskScope(TaskScope):
-    """The list of a team, or of the session where there is none."""
+    """The list of a team, or of the session for agents without a team."""
 
     def __init__(
         self, roster: "Roster", wakeups: "Wakeups", alone: TaskScope, hooks: "TeamHooks | None" = None

@@ -1,4 +1,4 @@
-"""Scope of the task list of a session, which agents work on that are in no team."""
+"""Scope of a session's task list, for agents that are in no team."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SessionTaskScope:
-    """No team: the list belongs to the session, and the main agent leads. Nobody waits, so nobody is woken."""
+    """The list belongs to the session, and the main agent leads. Nobody waits, so nobody is woken."""
 
     def __init__(self, session: SessionId, services: "Services", hooks: "TeamHooks | None" = None) -> None:
         """`hooks` may refuse a task or its end."""
@@ -35,7 +35,7 @@ class SessionTaskScope:
         return Owner(self._name(main), main) if name in (main, self._name(main)) else self._started(name)
 
     def names(self, agent: AgentId) -> Sequence[str]:
-        """A name that several have is no address: then it is the id."""
+        """Agents that share a name are listed by id."""
         spawner = self._services.spawner
         started = [each.name if spawner.find(each.name) == each else each.id for each in spawner.known.values()]
         return list(dict.fromkeys([self._name(AgentId(self._session)), *started]))

@@ -31,7 +31,7 @@ class TeammateFactory:
 
     @property
     def root(self) -> Path:
-        """The directory that worktrees are made of."""
+        """The directory that worktrees are made from."""
         return self._setup.base().desk.roots[0]
 
     def definition(self, member: Member) -> AgentDefinition:
@@ -67,7 +67,7 @@ class TeammateFactory:
     def _spec(self, member: Member, definition: AgentDefinition, tree: "Worktree | None", served: Served) -> AgentSpec:
         base = self._setup.base()
         kit = self._setup.toolset(definition, served)
-        cwd = self._setup.find_cwd(member.cwd) or base.desk.cwd  # not there: it began on another machine
+        cwd = self._setup.find_cwd(member.cwd) or base.desk.cwd  # missing if it began on another machine
         desk = child_desk(base.desk, cwd, member.agent, member.name)
         desk.env |= {"TEAMWRIGHT_TEAM": member.team}
         if tree is not None:
@@ -111,7 +111,7 @@ class TeammateFactory:
         return agent
 
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | tuple[Transcript, History]:
-        """From its transcript; which is given back, as read, if it was killed before it could do anything."""
+        """Resume from the transcript. Returns that as read if the agent was killed before it could do anything."""
         try:
             transcript, history = await self._agents.reopen(member.agent)
         except DiskError:

@@ -15,36 +15,36 @@ from teamwright.runtime.teams.teammates.state import TeammateDeps, TeammateState
 from teamwright.store.acts.mail import ATTEMPTS
 from teamwright.store.tables.state import now_ms
 
-LAST_WORDS = 4_000  # characters that an idle notice repeats
-KNOWN_WORDS = 400  # and of a turn in which it wrote to the lead
+LAST_WORDS = 4_000  # characters of its last words in an idle notice
+KNOWN_WORDS = 400  # the same, if it wrote to the lead in that turn
 Reason = Literal["available", "interrupted", "failed"]
 
 
 class TeammateLife:
-    """The policy by which it lives."""
+    """The life policy of one teammate."""
 
     def __init__(self, state: TeammateState, deps: TeammateDeps) -> None:
         self._state, self._agent, self._deps = state, state.agent, deps
         self._tables, self._roster, self._mail, self._supervisor = deps.tables, deps.roster, deps.mail, deps.supervisor
         self.finished: list[Task] = []  # named in its next idle notice
-        self._waited = 0.0  # seconds for which commands alone have held its idleness up, since its last turn
-        self._reminded: set[LetterId] = set()  # by this process
-        self._tries: dict[LetterId, int] = {}  # of letters that it could not even read
+        self._waited = 0.0  # seconds since its last turn for which only commands kept it from being idle
+        self._reminded: set[LetterId] = set()  # reminders given by this process
+        self._tries: dict[LetterId, int] = {}  # failed attempts at letters that could not even be read
 
     async def begin(self) -> None:
-        """What an earlier process has left comes first."""
+        """Handle first what an earlier process has left."""
         state = self._state
         await state.heed_interrupts()
         await state.apply_answers()
         if state.member.state == "created":
             await state.set_running()
         if self._under_way and not self.over:
-            await state.set_running()  # before letters are marked: others see one or the other
+            await state.set_running()  # before letters are marked as read: others see either, but never nothing
             await self.turn(await self._agent.inbox.take(at_rest=self._agent.history.over))
 
     @property
     def _under_way(self) -> bool:
-        """A turn that an earlier process began, and whose end is not recorded."""
+        """Whether an earlier process began a turn whose end is not recorded."""
         history = self._agent.history
         return bool(history.messages) and history.ended is None
 
@@ -71,7 +71,7 @@ class TeammateLife:
         self._waited = 0.0
 
     async def wait_for_jobs(self) -> bool:
-        """It is not idle while some run."""
+        """It is not idle while its jobs run."""
         waited = await self._supervisor.wait_while_jobs_run(self._agent, self._waited)
         self._waited += waited or 0.0
         return waited is not None
@@ -84,11 +84,11 @@ class TeammateLife:
             await self._agent.inbox.wait()
 
     async def _failed(self, letters: Sequence[LetterId], why: str) -> None:
-        """Not even read: after the third time each is set aside and reported."""
+        """Letters could not even be read: after the third time each is set aside and reported."""
         member = self._state.member
         await self._tables.mail.failed(letters, why)
         await self._mail.tell_of_failures(member.team)
-        for id in letters:  # no mail of others: a person's words, a task; only this process counts
+        for id in letters:  # for what is no members' mail (a person's words, a task) only this process counts
             self._tries[id] = self._tries.get(id, 0) + 1
         dead = [id for id in letters if self._tries[id] >= ATTEMPTS]
         lead = self._roster.lead_of(member.team)
@@ -99,7 +99,7 @@ class TeammateLife:
                 await self._mail.notify(lead, f"{words}: {why}", f"u-{id}-lead")
 
     async def _go_idle(self) -> None:
-        """Told once for each turn, whatever waits already."""
+        """Report it once for each turn, whatever waits already."""
         end = self._agent.history.ended
         if self._deps.room is not None:
             await self._deps.room.end_turn(self._state.member)
@@ -114,7 +114,7 @@ class TeammateLife:
                 await self._mail.tell_of_rounds(self._state.member.team)
 
     async def _remind(self, end: TurnEnded) -> bool:
-        """Before it goes idle with something open that only it can end: it is told how to, once for each."""
+        """If something is open that only it can end, tell it how before it goes idle, once for each."""
         if idle_reason(end) != "available":
             return False
         member, agent = self._state.member, self._agent
@@ -126,12 +126,12 @@ class TeammateLife:
         return False
 
     def _takes_tasks(self) -> bool:
-        """Not while it plans, nor after a turn that went wrong."""
+        """Whether it takes tasks: not while it plans, nor after a turn that went wrong."""
         end = self._agent.history.ended
         return self._agent.mode != "plan" and (end is None or idle_reason(end) == "available")
 
     async def _claim(self) -> bool:
-        """The first task that is free; the word about it is stored with the claim."""
+        """Claim the first free task; the letter about it is stored with the claim."""
         team, agent = self._state.member.team, self._agent
         if not self._takes_tasks():
             return False
@@ -142,7 +142,7 @@ class TeammateLife:
         return task is not None
 
     async def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
-        """Quiet where there is no news: after a good turn without a finished task, whose words the lead has heard."""
+        """A notice without news is quiet: after a good turn without a finished task, whose words the lead has heard."""
         member, reason = self._state.member, idle_reason(end)
         lead = self._roster.lead_of(member.team)
         if lead is None:
@@ -151,10 +151,10 @@ class TeammateLife:
         body = {"type": "idle_notification", "from": member.name, "timestamp": iso(now_ms()), "idleReason": reason}
         body |= _news(end, self.finished, KNOWN_WORDS if wrote else LAST_WORDS)
         if self._takes_tasks() and (task := await self._next_task()):
-            body["summary"] = f"takes task #{task.id} next"  # so that nobody hands it another one
+            body["summary"] = f"takes task #{task.id} next"  # so that nobody assigns it another one
         quiet = reason == "available" and not self.finished and (wrote or not end.text.strip())
         signal = Signal("idle_notification", msgspec.json.encode(body).decode(), quiet=quiet)
-        # The number of the turn makes it the same notice after a crash.
+        # With the number of the turn it is the same notice after a crash.
         id = f"i-{self._agent.id}-{self._agent.history.ends}"
         return reason, self._mail.draft(member, lead, signal, id=id)
 
@@ -177,7 +177,7 @@ def _news(end: TurnEnded, finished: Sequence[Task], most: int) -> dict[str, Any]
 
 
 def idle_reason(end: TurnEnded) -> Reason:
-    """One that has reached a limit has not done what it was asked for, and takes no further task by itself."""
+    """After reaching a limit it has not done what was asked, so it fails and takes no further task by itself."""
     match end.reason:
         case "done":
             return "available"

@@ -35,8 +35,8 @@ from teamwright.store.tables.teams import call_key
 if TYPE_CHECKING:
     from teamwright.host.git.worktrees.worktree import Worktree
 
-MOST_LOSSES = 3  # times that one comes to its end before the same letter
-ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what is finished
+MOST_LOSSES = 3  # times that a teammate may end before the same letter
+ORPHAN_LIMIT = 15.0  # seconds for the child of a dead lead to record what it has finished
 
 
 class Teammates:
@@ -50,20 +50,20 @@ class Teammates:
         env: Mapping[str, str],
         logs: Path,
     ) -> None:
-        """`places`: where new ones run; None: in this process."""
+        """`places`: where new teammates run; None: in this process."""
         self._deps, self._factory, self._letters = deps, factory, letters
         self._tables, self._roster, self._mail = deps.tables, deps.roster, deps.mail
         self._env, self._logs = env, logs
         self.running: dict[AgentId, Teammate] = {}  # in this process
-        self.dropped: set[AgentId] = set()  # whatever the store says of them, they do nothing until they are started
-        self.absent: dict[AgentId, str] = {}  # those of them that wait for something, and for what
+        self.dropped: set[AgentId] = set()  # inactive until they are started again, whatever the store says
+        self.absent: dict[AgentId, str] = {}  # those that something waits for, with the reason why they cannot continue
         self._processes = TeammateProcesses(places, deps, self) if places is not None else None
-        self._adopted: TeammateProcesses | None = None  # for those that live elsewhere, though new ones do not
+        self._adopted: TeammateProcesses | None = None  # for teammates that live elsewhere, though new ones do not
         self._starting: set[AgentId] = set()
-        self._parking = False  # this process ends: nobody is resumed here any more
-        self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # what it could not even read, and how often
+        self._parking = False  # this process ends: resume nobody
+        self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # the letter that could not even be read, and how often
 
-    # --- a new one
+    # --- new ones
 
     async def recruit(
         self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
@@ -87,18 +87,18 @@ class Teammates:
             tree = await self._deps.worktrees.open(parent.desk.cwd, own, own=called)
         draft = Member(own, ask.name, plan.team, definition.name, model, ask.prompt, session=self._roster.session)
         draft = self._equipped(draft, ask, definition, parent, tree)
-        with self._starts(own):  # a look at the roster must not find it first
+        with self._starts(own):  # a look at the roster must not start it first
             return await self._enlist(draft, definition, parent, lead, ctx, tree)
 
     def follow(self, member: Member) -> None:
-        """One on a worker: what it does is shown here."""
+        """Show what a member on a worker does."""
         if (remotes := self._deps.remotes) is not None:
             remotes.follow(member.agent)
 
     def _equipped(
         self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: "Worktree | None"
     ) -> Member:
-        """Where and how it works."""
+        """Say where and how it works."""
         planning = ask.mode == "plan"
         return replace(
             draft,
@@ -142,11 +142,11 @@ class Teammates:
         return placed
 
     async def _hand_kept(self, member: Member) -> None:
-        """The first task that was kept for its name, to be read with its first message; others come when it is idle."""
+        """Give it the first task kept for its name, to read with its first message; others follow when it is idle."""
         await self._deps.board.claim_first(member.team, Actor(member.agent, member.name), kept=True)
 
     async def _place(self, member: Member, tree: "Worktree | None") -> Member:
-        """In a process of its own, or here if that cannot be."""
+        """Start it in a process of its own, or here if that cannot be."""
         self.dropped.discard(member.agent)
         with self._starts(member.agent):
             if self._processes is not None and member.backend != "in-process":
@@ -161,7 +161,7 @@ class Teammates:
 
     @contextmanager
     def _starts(self, agent: AgentId) -> Generator[None, None, None]:
-        """Until it is known here: nobody starts it a second time."""
+        """Until it is known here, nobody starts it a second time."""
         self._starting.add(agent)
         try:
             yield
@@ -173,7 +173,7 @@ class Teammates:
         return replace(member, backend="in-process", pane=None) if isinstance(placed, Refused) else placed
 
     async def start(self, member: Member, tree: "Worktree | None" = None) -> Teammate | None:
-        """Run it in this process, unless another living one does."""
+        """Run it in this process, unless another living process does."""
         own, processes = (await self._deps.wakeups.process()).id, self._tables.processes
         lease = await processes.claim_agent(member.agent, own)
         if isinstance(lease, Refused):
@@ -182,7 +182,7 @@ class Teammates:
             if tree is None and member.worktree:
                 tree = await self._deps.worktrees.open_again(self._factory.root, member.agent, member.worktree)
             agent = await self._factory.make(member, tree)
-        except ToolError:  # it waits, and nobody runs it meanwhile
+        except ToolError:  # it must wait, and nobody runs it meanwhile
             await processes.release_agent(member.agent, own)
             if tree is not None:
                 await self._deps.worktrees.let_go(tree)
@@ -199,7 +199,7 @@ class Teammates:
             self.running.pop(teammate.agent.id, None)
             with anyio.CancelScope(shield=True):
                 await teammate.agent.put_away()
-        if teammate.halted:  # a message, or the next start, tries again
+        if teammate.halted:  # a message or the next start tries again
             self.dropped.add(teammate.agent.id)
             self._roster.announce()
         if teammate.broken:
@@ -207,14 +207,15 @@ class Teammates:
             await self.lost(teammate.member)
             self._roster.announce()
 
-    # --- one that there is already
+    # --- existing ones
 
     async def resume(self, member: Member) -> None:
-        """One that is lost is shut down, so that nobody waits for it; any other waits for its time."""
+        """Resume a member. One that is lost is shut down, so that nobody waits for it; one that cannot run now
+        waits."""
         try:
             await self._resume(member)
         except DiskError:
-            raise  # it is not gone: it is resumed when the disk is well
+            raise  # it is not lost: it is resumed when the disk works again
         except AgentLost as error:
             words = f"{member.name} could not be brought back: {error}"
             self._warn(member, words)
@@ -223,16 +224,16 @@ class Teammates:
             await self._let_wait(member, str(error).rstrip("."))
 
     async def _resume(self, member: Member) -> None:
-        """Nobody runs it: it continues, where it was, with what it knew."""
+        """Continue a member that nobody runs, where it was, with what it knew."""
         known = self._parking or member.agent in self.running or member.agent in self._starting
-        if known or member.state == "shutdown" or member.backend == "remote":  # the last: a worker does that
+        if known or member.state == "shutdown" or member.backend == "remote":  # a worker resumes remote members
             return
-        self._factory.definition(member)  # before a process is started for it
+        self._factory.definition(member)  # raises before a process is started
         await self._place(member, None)
         self.absent.pop(member.agent, None)
 
     async def _let_wait(self, member: Member, why: str) -> None:
-        """Its mail and its tasks stay its own. Lead and person are told, once for each reason."""
+        """Let it wait, with its mail and its tasks. Lead and person are told once for each reason."""
         self.dropped.add(member.agent)
         if self.absent.get(member.agent) == why:
             return
@@ -250,7 +251,7 @@ class Teammates:
             await self._mail.notify(lead, words)
 
     async def look(self) -> None:
-        """A member of another process may have written to one that nobody runs."""
+        """Resume members that nobody runs, if somebody in another process has written to them."""
         for team in self._roster.led_here():
             known = self.running.keys() | self.dropped
             here = {m.agent: m for m in self._roster.mates(team) if m.agent not in known and m.backend != "remote"}
@@ -282,8 +283,8 @@ class Teammates:
         await self._notify_lead(member, words)
 
     async def adopt(self, member: Member, process: Process) -> None:
-        """It lives on in a process of its own: from now on we look after that, wherever new ones run."""
-        if member.backend == "local":  # a child, which ends with the lead that started it
+        """Look after a member that lives on in a process of its own, wherever new ones run."""
+        if member.backend == "local":  # a child, which ends along with the lead that started it
             self._deps.supervisor.launch(partial(self._succeed, member, process))
             return
         self._adopted = self._adopted or self._processes or self._local_processes()
@@ -296,7 +297,7 @@ class Teammates:
         return TeammateProcesses(TeammatePlaces(children, "local", _start_none), self._deps, self)
 
     async def _succeed(self, member: Member, process: Process) -> None:
-        """Its turn and its tasks are still its own: nobody frees them, and it continues here."""
+        """Continue a dead lead's child here. Its turn and its tasks stay its own."""
         with anyio.move_on_after(ORPHAN_LIMIT):
             await gone(process.pid, await start_of(process.pid))
         await self.resume(member)
@@ -304,7 +305,7 @@ class Teammates:
     # --- the end of this process, and of teammates
 
     async def park_all(self) -> None:
-        """Their state stays as it is; another process continues with them."""
+        """Stop all of them here. Their state stays as it is, and another process continues with them."""
         self._parking = True
         if (processes := self._processes or self._adopted) is not None:
             await processes.close()
@@ -313,7 +314,7 @@ class Teammates:
                 group.start_soon(partial(teammate.stop, park=True))
 
     async def stop(self, member: Member) -> None:
-        """By force, wherever it runs."""
+        """Stop it by force, wherever it runs."""
         if teammate := self.running.get(member.agent):
             await teammate.stop(park=False)
             return
@@ -325,9 +326,9 @@ class Teammates:
         await self.bury(member)
 
     async def bury(self, member: Member, why: str = "") -> None:
-        """One that nobody runs any more is shut down: in the store, with what follows from it.
+        """Shut down a member that nobody runs any more: in the store, with what follows from it.
 
-        `why` is for the lead, where it was not the lead that wanted it.
+        `why` is for the lead, if the lead did not want it.
         """
         await free_tasks(self._deps, member, why or f"{member.name} was stopped")
         lead = self._roster.lead_of(member.team)
@@ -340,14 +341,14 @@ class Teammates:
         await self._deps.mirrors.write_team(member.team)
         await self._mail.tell_of_failures(member.team)
 
-    # --- what they must act on
+    # --- news for those that run
 
     def finished(self, agent: AgentId, task: Task) -> None:
         if teammate := self.running.get(agent):
             teammate.finished(task)
 
     def plans(self, agent: AgentId) -> bool:
-        """Is it in plan mode here, and so given no task?"""
+        """Whether it is in plan mode here, and so gets no task."""
         teammate = self.running.get(agent)
         return teammate is not None and teammate.agent.mode == "plan"
 

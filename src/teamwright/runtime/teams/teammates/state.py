@@ -46,7 +46,7 @@ class TeammateDeps(Struct, frozen=True):
 
     @property
     def worktrees(self) -> "Worktrees":
-        """Opened for the first one that has a worktree."""
+        """Opened when the first teammate has a worktree."""
         return self.services.worktrees
 
     @property
@@ -55,17 +55,17 @@ class TeammateDeps(Struct, frozen=True):
 
 
 class TeammateState:
-    """Nothing is changed once another process runs the same agent: then this one gives way."""
+    """Changes nothing once another process runs the same agent: then this one gives way."""
 
     def __init__(self, agent: Agent, member: Member, epoch: int, deps: TeammateDeps) -> None:
         self.agent, self.member, self.epoch = agent, member, epoch
         self._mirrors, self._tables, self._roster, self._wakeups = deps.mirrors, deps.tables, deps.roster, deps.wakeups
-        self.scope = anyio.CancelScope()  # of its life here
+        self.scope = anyio.CancelScope()  # of its life in this process
         self.parked = False  # this process ends, the teammate does not
         self.leaving: TeamRequest | None = None  # the request to shut down that it has agreed to
 
     async def set_running(self) -> None:
-        """On the way to a request: the store hears of it with the request's own commit, the copies afterwards."""
+        """On the way to a request: the store writes this with the request's own commit, the copies follow."""
         member = self.member
         if member.state == "running":
             return
@@ -79,7 +79,7 @@ class TeammateState:
             self._roster.tell(self.member, "wake")
 
     async def set_idle(self, notice: Mail | None, reason: str) -> None:
-        """`notice` tells the lead of it: stored with the change, so that neither is seen without the other."""
+        """`notice` tells the lead. It is stored with the change, so that nobody sees one without the other."""
         member, mirrors = self.member, self._mirrors
         moved = await self._tables.teams.set_state(member.team, member.agent, "idle", epoch=self.epoch, mail=notice)
         if isinstance(moved, Refused):
@@ -89,7 +89,7 @@ class TeammateState:
         # Watchers hear of it before the lead answers.
         self._roster.tell(msgspec.structs.replace(member, state="idle"), "idle", reason)
         lead = self._roster.lead_of(member.team) if notice is not None else None
-        if lead is not None:  # before anybody here sees that it is idle, and thinks that all is done
+        if lead is not None:  # before anybody here sees that it is idle and concludes that all is done
             await self._wakeups.ring(lead)
             mirrors.behind(member.team, lead.name)
         self._note("idle")
@@ -118,7 +118,7 @@ class TeammateState:
             self.leaving = self.leaving or request
 
     async def heed_interrupts(self) -> None:
-        """Those that came from another process; one from before this turn, or in none, is out of date."""
+        """Obey interrupts from other processes; one from before this turn, or outside of a turn, is out of date."""
         requests = self._tables.requests
         for request in await requests.interrupts_of(self.agent.id):
             ended = request.asked_at >= self.member.since and self.agent.interrupt()

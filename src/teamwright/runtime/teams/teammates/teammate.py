@@ -1,4 +1,4 @@
-"""Teammate in this process: its cancel scope, its failures and its end."""
+"""Runs one teammate in this process: its cancel scope, its failures and its end."""
 
 import traceback
 from functools import partial
@@ -32,8 +32,8 @@ class Teammate:
         self._tables, self._roster, self._mail = deps.tables, deps.roster, deps.mail
         self._wakeups, self._supervisor = deps.wakeups, deps.supervisor
         self.ended = anyio.Event()
-        self.broken = False  # by a bug of ours
-        self.halted = False  # by a disk that fails
+        self.broken = False  # stopped by a bug of ours
+        self.halted = False  # stopped by a failing disk
 
     @property
     def member(self) -> Member:
@@ -66,13 +66,13 @@ class Teammate:
         self._roster.announce()
 
     def _halt(self, error: DiskError) -> None:
-        """The disk fails: it stops as if killed, its turn, its tasks and what it has not read stay its own."""
+        """The disk has failed: stop as if killed. Its turn, its tasks and its unread letters stay its own."""
         self.state.parked = self.agent.parked = self.halted = True
         self._supervisor.trouble.report(error, f"teammate {self.member.address}")
         self._roster.tell(self.member, "died", str(error))
 
     async def _break(self, bug: Exception) -> None:
-        """Not its end: the lead is told, and a message resumes it."""
+        """A bug has stopped it, which is not its end: the lead is told, and a message resumes it."""
         self.state.parked = self.broken = True
         lead = self._roster.lead_of(self.member.team)
         self._deps.log(f"teammate {self.member.address}: {''.join(traceback.format_exception(bug))}")
@@ -91,7 +91,7 @@ class Teammate:
     # --- the end
 
     async def stop(self, *, park: bool) -> None:
-        """By force: for good, or only in this process."""
+        """Stop by force: for good or, with `park`, only in this process."""
         self.state.parked = self.agent.parked = park
         self.state.scope.cancel()
         with anyio.move_on_after(10):
@@ -126,9 +126,9 @@ class Teammate:
 
 
 async def free_tasks(deps: TeammateDeps, member: Member, why: str, *, always: bool = False) -> None:
-    """The tasks of one that is gone go back to the list, and the lead is told of those that there were.
+    """Give the tasks of a member that is gone back to the list, and tell the lead if there were any.
 
-    `always`: it is told `why` also if there were none.
+    `always`: tell the lead `why` even if there were none.
     """
     by = Actor(member.agent, member.name, lead=True)
     await deps.board.release_all(member.team, member.agent, by, why, always=always)

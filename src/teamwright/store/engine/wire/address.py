@@ -18,22 +18,22 @@ _PARTS = 3  # slashes of an address that names its space
 
 
 class Address(Struct, frozen=True):
-    """Shown, stored and logged as `str`, which leaves user and password out."""
+    """An address. It is shown, stored and logged as `str`, which leaves out user and password."""
 
     scheme: str
     hosts: tuple[str, ...]
     space: str = "main"
     user: str = ""
     password: str = ""
-    authority: str = ""  # a file of certificates that are trusted
-    creds: str = ""  # a file that says who this is, in place of a password
+    authority: str = ""  # a file of trusted certificates
+    creds: str = ""  # a file of credentials, in place of a password
 
     def __str__(self) -> str:
         return f"{self.scheme}://{','.join(self.hosts)}/{self.space}"
 
     @property
     def replicas(self) -> int:
-        """On how many nodes everything is kept."""
+        """The number of nodes that keep everything."""
         return 3 if len(self.hosts) >= 3 else 1
 
     @property
@@ -73,7 +73,7 @@ def read_address(text: str) -> Address:
 
 
 def agent_url(address: Address, agent: AgentId) -> str:
-    """By which an agent that runs in a space is watched, from any machine that is let into it."""
+    """The URL to watch an agent in a space, from any machine that is let into it."""
     return f"{address}/{agent}"
 
 

@@ -1,7 +1,7 @@
 """One connection to a NATS server with JetStream: the calls that log, transcripts and objects are made of.
 
-nats-py has tasks of its own and is not made for cancellation: so every wait has a limit, and what is under way when a
-caller is cancelled ends by itself.
+nats-py has tasks of its own and is not made for cancellation. So every wait has a limit, and a call that is under way
+when its caller is cancelled ends by itself.
 """
 
 import contextlib
@@ -25,43 +25,43 @@ from teamwright.store.engine.port import EngineError, Guard
 from teamwright.store.engine.wire.address import Address
 
 Value = TypeVar("Value")
-OLDEST = (2, 12)  # of the server
+OLDEST = (2, 12)  # supported version of the server
 WAIT = 5.0  # seconds for one answer
-_SHORT = 2.0  # where there are several nodes: what was asked of one that is dead is asked again of its successor
+_SHORT = 2.0  # with several nodes: a question to a dead one is soon repeated to its successor
 PAUSE = 0.2  # seconds before an attempt is repeated
 AWAY = (nats.errors.Error, OSError, TimeoutError)
 NO_STREAM = 10059
 _CONNECT = 5  # seconds
-_PING = 4  # seconds; a connection that leads nowhere is given up after three of them
+_PING = 4  # seconds; a dead connection is given up after three pings
 _TRIES = 12
-_MOST_BYTES = 8 * 2**20  # that are fetched at once, or one message
+_MOST_BYTES = 8 * 2**20  # fetched at once, or of one message
 _VIOLATION = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
 
 
 class Connection:
     def __init__(self, client: Client, address: Address) -> None:
         self.client, self.address = client, address
-        self._refused = set[str]()  # subjects, as the server writes them
+        self._refused = set[str]()  # subjects without rights, as the server writes them
         self.guard: Guard | None = None
-        self._guarded = 0  # how often it had been renewed when the guard last looked
-        self.patience = 0.0  # seconds for which a question is repeated while nobody answers
+        self._guarded = 0  # renewals when the guard last looked
+        self.patience = 0.0  # seconds for which a question without an answer is repeated
         self._wait = _SHORT if address.replicas > 1 else WAIT
-        self.wakes: set[Callable[[], None]] = set()  # called then
-        self.renewals = 0  # how often the server was lost and found again: it may be another one since then
+        self.wakes: set[Callable[[], None]] = set()  # called when the server was found again
+        self.renewals = 0  # times that the server was lost and found again: it may be another one since
 
     @property
     def version(self) -> str:
-        """Of the server."""
+        """The server's version."""
         found = self.client.connected_server_version
         return f"{found.major}.{found.minor}.{found.patch}"
 
     async def heed(self, error: Exception) -> None:
-        """What the server refuses it says beside: whoever asked only hears nothing."""
+        """Note what the server refuses: it says so separately, and the caller only gets no answer."""
         if found := _VIOLATION.search(str(error)):
             self._refused.add(found[1].lower())
 
     def check_rights(self, subject: str) -> None:
-        """Asked when there was no answer. Raises if that was for want of rights."""
+        """Call this when there was no answer. Raises if that was for want of rights."""
         if subject.lower() in self._refused:
             raise EngineError(
                 f"The engine at {self.address} refuses: the identity {self.address.user!r} has no right to publish "
@@ -74,8 +74,10 @@ class Connection:
             wake()
 
     async def is_same(self) -> bool:
-        """Nothing is taken from a server that was found again, nor given to it, before it is known to be the same.
-        False: that cannot be found out yet. Raises if it is another one."""
+        """Whether a server that was found again is the same one. Before that is known nothing is exchanged with it.
+
+        False: not known yet. Raises if it is another one.
+        """
         renewals = self.renewals
         if renewals != self._guarded and self.guard is not None:
             if not await self.guard():
@@ -100,7 +102,8 @@ class Connection:
         return await self._repeat(once)
 
     async def _repeat(self, once: Callable[[], Awaitable[Value]]) -> Value:
-        """As long as patience lasts; a few times where several nodes may be about to agree on another leader."""
+        """Repeat while patience lasts; with several nodes a few times at least, as they may be about to elect a
+        leader."""
         tries, limit = _TRIES if self.address.replicas > 1 else 1, time.monotonic() + self.patience
         while True:
             tries -= 1
@@ -112,7 +115,7 @@ class Connection:
                 await anyio.sleep(PAUSE)
 
     async def need_stream(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Make it if it is not there; as it is then."""
+        """Make a stream if it is missing; returns what the server says of it."""
         name = str(config["name"])
         found = await self.api("STREAM.INFO", name)
         if found.get("error", {}).get("err_code") == NO_STREAM:
@@ -123,18 +126,18 @@ class Connection:
         return found
 
     async def purge(self, stream: str, subject: str) -> None:
-        """What is stored under these subjects is gone on return. Needs a lead's rights."""
+        """Delete what is stored under these subjects. Needs a lead's rights."""
         said = await self.api("STREAM.PURGE", stream, {"filter": subject})
         if error := said.get("error"):
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
 
     async def publish(self, subject: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
-        """One attempt; what the server says of it. Raises one of `AWAY`."""
+        """One attempt; returns what the server says. Raises one of `AWAY`."""
         answer = await self.client.request(subject, data, timeout=self._wait, headers=headers)
         return json.loads(answer.data)
 
     async def subscribe(self, subject: str, put: Callable[[Msg], Awaitable[None]] | None = None) -> Subscription:
-        """`put` is given each message; without it they are asked for."""
+        """`put` is given each message; without it they must be asked for."""
         return await self.client.subscribe(subject, cb=put)  # pyright: ignore[reportUnknownMemberType] -- a bare Future in it
 
     async def get(self, stream: str, body: Mapping[str, Any]) -> Msg | None:
@@ -143,7 +146,7 @@ class Connection:
         return found if is_stored(found) else None
 
     async def fetch(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
-        """Stored messages of a subject from this number on, at most a batch. Raises one of `AWAY`."""
+        """Stored messages of a subject from this number on, at most `batch`. Raises one of `AWAY`."""
         body = json.dumps({"seq": first, "batch": batch, "max_bytes": _MOST_BYTES, "next_by_subj": subject})
         inbox, found = self.client.new_inbox(), list[Msg]()
         answers = await self.subscribe(inbox)
@@ -156,7 +159,7 @@ class Connection:
         return found
 
     async def fetch_again(self, stream: str, subject: str, first: int, batch: int) -> list[Msg]:
-        """The same, repeated while nobody answers; EngineError in the end."""
+        """Like `fetch`, but repeated while nobody answers; raises EngineError in the end."""
         return await self._repeat(lambda: self.fetch(stream, subject, first, batch))
 
     async def unsubscribe(self, subscription: Subscription) -> None:
@@ -172,7 +175,7 @@ class Connection:
 
 
 def accepted(said: dict[str, Any]) -> int | None:
-    """The number that a published message got. A refusal has one too, which is 0."""
+    """The number that a published message got; None if it was refused, which has the number 0."""
     return None if "error" in said else said.get("seq") or None
 
 
@@ -181,7 +184,8 @@ def refusal(said: dict[str, Any]) -> str:
 
 
 def is_stored(message: Msg) -> bool:
-    """Else it is a word of the server itself. Any header but those that the server adds may be of whoever wrote it."""
+    """Whether this is a stored message, and none of the server's own. Writers can set any header but those that it
+    adds."""
     return "Nats-Sequence" in (message.headers or {})
 
 
@@ -190,15 +194,15 @@ def sequence(message: Msg) -> int:
 
 
 async def connect(address: Address, name: str) -> Connection:
-    """One sentence if it cannot be reached or refuses."""
+    """Raises EngineError in one sentence if the server cannot be reached or refuses."""
     client = Client()
     connection, heard = Connection(client, address), list[str]()
 
     async def heed(error: Exception) -> None:
         heard.append(words(error))
-        heard.sort(key=lambda said: "uthorization" in said)  # the rest is what comes of it
+        heard.sort(key=lambda said: "uthorization" in said)  # the others only follow from it
         del heard[:-1]
-        if isinstance(error, ssl.SSLCertVerificationError):  # which does not heal, however often it is tried
+        if isinstance(error, ssl.SSLCertVerificationError):  # retrying does not help
             limit.deadline = -math.inf
         await connection.heed(error)
 
@@ -223,7 +227,7 @@ async def connect(address: Address, name: str) -> Connection:
         await _close(client)
         why = heard[-1] if heard else words(error)
         raise EngineError(f"The engine at {address} cannot be reached: {why}.") from error
-    client.options["max_reconnect_attempts"] = -1  # from now on it is waited for
+    client.options["max_reconnect_attempts"] = -1  # from now on wait for the server
     client.options["reconnect_time_wait"] = PAUSE
     try:
         _check_version(client, address)
@@ -234,7 +238,7 @@ async def connect(address: Address, name: str) -> Connection:
 
 
 async def _close(client: Client) -> None:
-    """It tries to send what is still queued. Where the server has gone, that goes with it."""
+    """Closing tries to send what is still queued. If the server is gone, that is lost."""
     with contextlib.suppress(*AWAY):
         await client.close()
 
@@ -248,7 +252,7 @@ def _identity(address: Address) -> dict[str, Any]:
 
 
 def _trust(address: Address) -> ssl.SSLContext:
-    """Certificates are verified, by the system's authorities or by the engine's own."""
+    """Verify certificates by the system's authorities or by the engine's own."""
     logging.getLogger("asyncio").addFilter(_is_ours)
     try:
         return ssl.create_default_context(cafile=address.authority or None)
@@ -257,7 +261,7 @@ def _trust(address: Address) -> ssl.SSLContext:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """The client ends its connections in a way that asyncio complains about, where they are encrypted."""
+    """Drops asyncio's complaint about how the client ends encrypted connections."""
     return "eof_received" not in record.getMessage()
 
 

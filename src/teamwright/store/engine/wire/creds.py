@@ -1,4 +1,4 @@
-"""Credentials of a process at an engine in place of a password: an nkey's seed, or a JWT with its seed, in a file."""
+"""Credentials of a process at an engine, in place of a password: a file with an nkey's seed, or a JWT and its seed."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _NKEY = re.compile(r"-----BEGIN USER NKEY SEED-----\n(SU[A-Z2-7]{56})\n")
 
 
 def read_creds(path: str) -> dict[str, Any]:
-    """What the client is told of it. Raises EngineError in one sentence, which says nothing of what is in the file."""
+    """The client's options. Raises EngineError in one sentence, which says nothing of what is in the file."""
     text = _read(path).replace("\r\n", "\n")
     if _SEED.fullmatch(text.strip()):
         _check_seed(text.strip(), path)
@@ -48,9 +48,9 @@ def _read(path: str) -> str:
 
 
 def _check_seed(seed: str, path: str) -> None:
-    """The client would only fail later, in words of its own."""
+    """Check it here: the client would only fail later, in words of its own."""
     try:
-        nkeys: Any = import_module("nkeys")  # which has no types; seldom needed
+        nkeys: Any = import_module("nkeys")  # has no types; seldom needed
     except ModuleNotFoundError:
         raise UsageError(
             "Credentials of an engine need a package that is missing: `pip install 'teamwright[cluster]'` adds it."

@@ -1,7 +1,7 @@
-"""Transcripts in the engine: one message holds the lines of one sync, each agent has a subject of its own.
+"""Transcripts in the engine: one message holds the lines of one sync, and each agent has a subject of its own.
 
-A writer names the last message that it knows of its agent. If there is a later one, another process has written, and
-whoever is late has lost the agent: the engine refuses, so two can never continue the same transcript.
+A writer names the last message of its agent that it knows. If there is a later one, another process has written, and
+the late writer has lost the agent: the engine refuses, so two can never continue the same transcript.
 """
 
 import hashlib
@@ -26,17 +26,17 @@ from teamwright.store.engine.wire.connection import AWAY, PAUSE, accepted, refus
 from teamwright.store.engine.wire.nats import NatsLog
 from teamwright.store.engine.wire.objects import NatsObjects
 
-_BATCH = 500  # messages that are fetched at once
-_SILENCE = 15.0  # seconds without a push, after which the stream itself is asked
+_BATCH = 500  # messages fetched at once
+_SILENCE = 15.0  # seconds without a push, after which the stream itself is read
 PROMPT = re.compile(rb'"prompt":"([0-9a-f]{32})"')
 _CODE = re.compile(rb"code/[0-9a-f]{64}")
-_CHANGED = (10071, 10164)  # the engine's words for: there is a later message
+_CHANGED = (10071, 10164)  # error codes of the engine for: there is a later message
 
 
 class Place(Struct, frozen=True):
     """How far the transcript of an agent is in the engine."""
 
-    seq: int = 0  # of its last message; 0: there is none
+    seq: int = 0  # of its last message; 0: none
     lines: int = 0
 
 
@@ -44,12 +44,12 @@ class Lines:
     def __init__(
         self, log: NatsLog, objects: NatsObjects, name: str, scratch: Path, holders: Holders | None = None
     ) -> None:
-        """`scratch` is a directory for files that are on their way. Without holders everybody's lines count."""
+        """`scratch` is a directory for temporary files. Without `holders` everybody's lines count."""
         self._connection, self._objects, self._scratch, self._patience = log.connection, objects, scratch, log.patience
         self._space = log.address.space
         self._subject = f"tw.{self._space}.lines.{log.role}.{name}"
         self._role, self._name, self._holders = log.role, name, holders
-        self._sieves: dict[AgentId, Sieve] = {}  # of transcripts that were read, or are written
+        self._sieves: dict[AgentId, Sieve] = {}  # of transcripts that were read or are written
 
     async def prepare(self) -> None:
         space = self._space
@@ -67,7 +67,7 @@ class Lines:
     # --- writing
 
     async def append(self, agent: AgentId, process: ProcessId, rows: Sequence[bytes], at: Place) -> Place:
-        """After what is at `at`, durable on return. Raises Fenced if somebody else has written since."""
+        """Append after `at`, durable on return. Raises Fenced if somebody else has written since."""
         for message in _messages(rows):
             headers, data = await self._pack(message)
             headers |= {"Tw-Process": process, "Tw-First": str(at.lines + 1)}
@@ -79,7 +79,7 @@ class Lines:
         return self._sieves.setdefault(agent, Sieve(agent, self._holders))
 
     async def _pack(self, rows: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
-        """A line that is too long for a message is an object, which the message names."""
+        """A line too long for a message becomes an object, which the message names."""
         data = b"".join(rows)
         headers = {"Tw-Lines": str(len(rows))}
         if len(data) <= MOST_BYTES:
@@ -117,8 +117,8 @@ class Lines:
         raise EngineError(f"The engine at {self._connection.address} took nothing for {self._patience:g} s: {why}.")
 
     async def _look_after(self, agent: AgentId, after: int, data: bytes, headers: dict[str, str]) -> Msg | int:
-        """A refusal proves nothing by itself: what was stored meanwhile tells. Ours, if the answer to an earlier
-        attempt was lost; else the number of the last one that does not count, behind which we go on."""
+        """After a refusal, look at what was stored meanwhile. Returns our own message, if the answer to an earlier
+        attempt was lost; else the number of the last one that does not count, after which to go on."""
         while found := await self._fetch(agent, after + 1):
             for message in await self._sieve(agent).keep(found):
                 told = message.headers or {}
@@ -134,8 +134,10 @@ class Lines:
     # --- reading
 
     async def pull(self, agent: AgentId, path: Path, heard: Callable[[bytes], None] = lambda _: None) -> Place:
-        """The whole transcript into a file, in place of whatever was there: only what is in the engine was ever
-        acknowledged. Where there is none, no file stays. It is never in memory as a whole; `heard` sees each part.
+        """Write the whole transcript to a file, replacing what was there: only what the engine has was ever
+        acknowledged.
+
+        If there is none, no file stays. It is never in memory as a whole; `heard` gets each part.
         """
         draft, place = self._scratch / f"pull-{os.urandom(8).hex()}", Place()
         sieve = Sieve(agent, self._holders)
@@ -151,7 +153,7 @@ class Lines:
             self._sieves[agent] = sieve
             if place.lines:
                 await anyio.to_thread.run_sync(_settle, draft, path)
-            else:  # lines of a process that was killed before any of them was sent: nobody was told of them
+            else:  # lines of a process that was killed before it sent any: nobody was told of them
                 _drop(path)
         finally:
             _drop(draft)
@@ -160,7 +162,7 @@ class Lines:
     async def follow(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> None:
         """Hand over what comes after `at`, each line once and in order, until it is cancelled.
 
-        The server pushes what it has stored; a gap, a reconnect and a long silence are filled from the stream.
+        The server pushes what it has stored; after a gap, a reconnect or a long silence the stream is read.
         """
         pushed = _PushedLines()
         subscription = await self._connection.subscribe(f"tw.{self._space}.out.lines.*.*.{agent}", pushed.put)
@@ -177,7 +179,7 @@ class Lines:
             await self._connection.unsubscribe(subscription)
 
     async def catch_up(self, agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]) -> Place:
-        """The same for what there is now."""
+        """Hand over what there is after `at` now."""
         while found := await self._fetch(agent, at.seq + 1):
             for message in await self._sieve(agent).keep(found):
                 at = await self._hand_over(message, at, heard)
@@ -187,7 +189,7 @@ class Lines:
     async def _take_pushed(
         self, pushed: "_PushedLines", agent: AgentId, at: Place, heard: Callable[[bytes, Place], Awaitable[None]]
     ) -> Place:
-        """Until one is missing, or nothing was heard for a while: then the stream is asked."""
+        """Take what is pushed, until a line is missing or nothing came for a while."""
         renewals = self._connection.renewals
         while renewals == self._connection.renewals and (message := await pushed.next(_SILENCE)) is not None:
             if sequence(message) <= at.seq:
@@ -209,14 +211,14 @@ class Lines:
         await self._connection.purge(self._stream, self._all_of(agent))
 
     async def counts(self) -> dict[AgentId, int]:
-        """All agents that have a transcript in the engine, with the number of its messages."""
+        """All agents that have a transcript in the engine, with its number of messages."""
         counts = dict[AgentId, int]()
         for (_, _, agent), many in (await self.written()).items():
             counts[agent] = counts.get(agent, 0) + many
         return counts
 
     async def written(self) -> dict[tuple[str, str, AgentId], int]:
-        """The same for each identity that has written any, by its role and name."""
+        """Numbers of messages by role and name of the writer, and agent."""
         found = await self._connection.api(
             "STREAM.INFO", self._stream, {"subjects_filter": f"tw.{self._space}.lines.>"}
         )
@@ -228,7 +230,7 @@ class Lines:
         return counts
 
     async def named(self) -> dict[AgentId, set[str]]:
-        """Objects that lines name, by the agent whose they are. Reads every line of the space."""
+        """Objects that lines name, by agent. Reads every line of the space."""
         found, after = dict[AgentId, set[str]](), 0
         while messages := await self._connection.fetch_again(
             self._stream, f"tw.{self._space}.lines.>", after + 1, _BATCH
@@ -257,7 +259,7 @@ class Lines:
             raise EngineError(f"The engine at {self._connection.address} {what} of a transcript ({name}).")
         return data
 
-    # --- what belongs to them
+    # --- objects that belong to them
 
     async def put_prompt(self, hash: str, data: bytes) -> None:
         if not await self._objects.has(f"prompt/{hash}"):
@@ -283,7 +285,7 @@ class Lines:
 
 
 class _PushedLines:
-    """What the server pushes, until it is taken."""
+    """Lines that the server pushed, until they are taken."""
 
     def __init__(self) -> None:
         self._messages, self._news = deque[Msg](), anyio.Event()
@@ -293,11 +295,11 @@ class _PushedLines:
         self._news.set()
 
     def wake(self) -> None:
-        """Whoever waits need not wait any longer."""
+        """End a wait."""
         self._news.set()
 
     async def next(self, limit: float) -> Msg | None:
-        """None if none came within so many seconds, or somebody woke it."""
+        """The next message; None if none came within so many seconds, or somebody called `wake`."""
         if not self._messages:
             self._news = anyio.Event()
             with anyio.move_on_after(limit):
@@ -306,7 +308,7 @@ class _PushedLines:
 
 
 def _messages(rows: Sequence[bytes]) -> list[list[bytes]]:
-    """As many lines together as fit into one message; a longer one alone."""
+    """Lines in groups that fit into one message; a line that is too long stays alone."""
     groups, room = list[list[bytes]](), 0
     for row in rows:
         if len(row) > room or not groups:
@@ -333,7 +335,7 @@ def _lengthen(path: Path, parts: Sequence[bytes]) -> None:
 
 
 def _settle(draft: Path, path: Path) -> None:
-    """It is whole on the disk before it has its name."""
+    """Give the file its name once it is whole on the disk."""
     make_dir(path.parent)
     file = open_file(draft, os.O_RDONLY)
     try:

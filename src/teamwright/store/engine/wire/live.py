@@ -1,4 +1,4 @@
-"""Words of an agent as they come, for whoever watches: plain messages, which may be lost and are never stored."""
+"""Words of an agent as they come, for its watchers: plain messages, which may be lost and are never stored."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -16,12 +16,12 @@ class LiveWords:
         self._connection = connection
 
     async def tell(self, agent: AgentId, data: bytes) -> None:
-        """Nobody waits for it: while the engine is away it is lost."""
+        """Publish without waiting: while the engine is away the words are lost."""
         with contextlib.suppress(*AWAY):
             await self._connection.client.publish(self._subject(agent), data)
 
     async def listen(self, agent: AgentId) -> AsyncGenerator[bytes]:
-        """Until it is closed."""
+        """Give words until it is closed."""
         heard = await self._connection.subscribe(self._subject(agent))
         try:
             while True:

@@ -1,8 +1,8 @@
 """The log of an engine on NATS JetStream: one stream for each space.
 
-The server pushes what it has stored to plain subscribers (`republish`): that is the entry and its wake-up in one. A
-number that is not the next one, a reconnect and a look once a second are filled from the stream itself, so a gap cannot
-be missed and nothing of ours is kept in the server.
+The server pushes what it has stored to plain subscribers (`republish`): that is the entry and its wake-up in one. After
+a number that is not the next one, a reconnect, or a second of silence the stream itself is read, so no gap can be
+missed, and the server keeps no state of ours.
 """
 
 import uuid
@@ -30,8 +30,8 @@ from teamwright.store.engine.wire.connection import (
     words,
 )
 
-_LOOK = 1.0  # seconds without a push, after which the stream itself is asked
-_BATCH = 256  # entries that are fetched at once
+_LOOK = 1.0  # seconds without a push, after which the stream itself is read
+_BATCH = 256  # entries fetched at once
 
 
 class NatsLog:
@@ -47,7 +47,7 @@ class NatsLog:
     # --- making
 
     async def prepare(self) -> None:
-        """Make the stream if it is not there, and check that it is one that this program knows."""
+        """Make the stream if it is missing, and check that this program knows its format."""
         found = await self.connection.need_stream(self._config())
         about = found["config"].get("metadata", {})
         if about.get("teamwright.format") != str(FORMAT):
@@ -82,7 +82,8 @@ class NatsLog:
         """Which space this is now, and which entries it has."""
         found = await self.connection.api("STREAM.INFO", self._stream)
         gone = found.get("error", {}).get("err_code") == NO_STREAM
-        if gone and self.address.replicas == 1:  # it was there when this process began; several nodes may not know yet
+        # it was there when this process began; with several nodes one may not know it yet
+        if gone and self.address.replicas == 1:
             return Extent("", 1, 0, 1)
         if error := found.get("error"):
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")
@@ -94,7 +95,7 @@ class NatsLog:
     # --- writing
 
     async def append(self, entry: bytes, id: str) -> int:
-        """Repeated under its id while the engine is away: it is stored once."""
+        """Repeated under the same id while the engine is away, so that it is stored once."""
         why = "it does not answer"
         with anyio.move_on_after(self.patience):
             while True:
@@ -137,18 +138,18 @@ class NatsLog:
         return None if found is None else _entry(found)
 
     async def _pushed(self, pushed: Subscription) -> list[Entry]:
-        """What has come by now; nothing after a silence: a push may have been lost."""
+        """Entries pushed so far; none after a silence, in which a push may have been lost."""
         found = list[Entry]()
         try:
             found.append(_entry(await pushed.next_msg(timeout=_LOOK)))
             while pushed.pending_msgs and len(found) < _BATCH:
                 found.append(_entry(await pushed.next_msg(timeout=_LOOK)))
-        except (*AWAY, KeyError, ValueError):  # the last two: it is no entry, whoever pushed it
+        except (*AWAY, KeyError, ValueError):  # KeyError, ValueError: somebody pushed what is no entry
             return found
         return found
 
     async def _fetch(self, first: int) -> list[Entry]:
-        """From this number on, at most a batch; nothing while the engine is away."""
+        """At most a batch from this number on; nothing while the engine is away."""
         subject = f"tw.{self.address.space}.log.>"
         try:
             return [_entry(found) for found in await self.connection.fetch(self._stream, subject, first, _BATCH)]
@@ -161,7 +162,7 @@ class NatsLog:
 
 
 async def open_log(address: Address, role: Role, name: str, *, patience: float = 600) -> NatsLog:
-    """One sentence if it cannot be reached or refuses."""
+    """Raises EngineError in one sentence if the engine cannot be reached or refuses."""
     connection = await connect(address, f"{role} {name}")
     log = NatsLog(connection, role, name, patience)
     try:
@@ -173,7 +174,7 @@ async def open_log(address: Address, role: Role, name: str, *, patience: float =
 
 
 def _following(after: int, found: list[Entry]) -> list[Entry]:
-    """Those that come right after that number; none if there is a gap, which the stream itself has to fill."""
+    """Entries right after that number; none if there is a gap, which the stream itself has to fill."""
     new = [entry for entry in found if entry.seq > after]
     return [entry for n, entry in enumerate(new, after + 1) if entry.seq == n]
 
@@ -186,7 +187,7 @@ def _entry(message: Msg) -> Entry:
 
 
 def _milliseconds(stamp: str) -> int:
-    """RFC 3339 with up to nine digits after the point: cut to three, never through a float."""
+    """Milliseconds of an RFC 3339 time with up to nine decimals: cut to three, never through a float."""
     whole, _, rest = stamp.rstrip("Z").partition(".")
     seconds = int(datetime.fromisoformat(whole + "+00:00").timestamp())
     return seconds * 1000 + int((rest + "000")[:3])

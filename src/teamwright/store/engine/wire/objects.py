@@ -1,5 +1,5 @@
 """Files in the engine, in the form of NATS's own object store: pieces under a random name, then a record that names
-them. Whoever is killed in between leaves pieces that nobody finds, never half a file."""
+them. A kill in between leaves pieces that nobody finds, never half a file."""
 
 import base64
 import hashlib
@@ -18,12 +18,12 @@ from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.wire.connection import AWAY, PAUSE, Connection, accepted, refusal, words
 
 _PIECE = 128 * 1024  # bytes
-_BATCH = 32  # pieces that are fetched at once
+_BATCH = 32  # pieces fetched at once
 
 
 class NatsObjects:
     def __init__(self, connection: Connection, patience: float, *, of: str = "") -> None:
-        """`of`: a bucket of its own, for those who have the right to it."""
+        """`of`: a bucket of its own, with rights of its own."""
         self._connection, self._patience = connection, patience
         self._bucket = f"tw_{connection.address.space}{of and f'_{of}'}"
 
@@ -40,12 +40,12 @@ class NatsObjects:
         await self._connection.need_stream(config)
 
     async def put(self, name: str, path: Path) -> None:
-        """One of the same name is replaced."""
+        """An object of the same name is replaced."""
         async with await anyio.open_file(path, "rb") as file:
             await self._put(name, file.read)
 
     async def put_bytes(self, name: str, data: bytes) -> None:
-        """The same for what is short."""
+        """Like `put`, for short data."""
         file = io.BytesIO(data)
 
         async def read(size: int) -> bytes:
@@ -64,7 +64,7 @@ class NatsObjects:
         await self._publish(self._record(name), json.dumps(about).encode(), {"Nats-Rollup": "sub"})
 
     async def get(self, name: str, path: Path) -> bool:
-        """Whole, or not at all. False if there is none."""
+        """Fetch it whole, or not at all. False if there is none."""
         about = await self._about(name)
         if about is None:
             return False
@@ -89,7 +89,7 @@ class NatsObjects:
         self._check(about, digest.digest())
 
     async def get_bytes(self, name: str) -> bytes | None:
-        """The same for what is short; None if there is none."""
+        """Like `get`, for short data; None if there is none."""
         about = await self._about(name)
         if about is None:
             return None
@@ -105,7 +105,7 @@ class NatsObjects:
         return await self._about(name) is not None
 
     async def remove(self, name: str) -> None:
-        """Its pieces and its record. Needs a lead's rights."""
+        """Delete its pieces and its record. Needs a lead's rights."""
         about = await self._about(name)
         if about is not None:
             for subject in (self._record(name), f"$O.{self._bucket}.C.{about['nuid']}"):
@@ -117,7 +117,7 @@ class NatsObjects:
         return None if about is None or about.get("deleted") else about
 
     async def _pieces(self, about: dict[str, Any]) -> AsyncGenerator[list[bytes]]:
-        """All of them, in order, as many at once as are fetched together."""
+        """All pieces in order, in the batches in which they are fetched."""
         subject, left, after = f"$O.{self._bucket}.C.{about['nuid']}", about["chunks"], 0
         while left > 0:
             found = await self._connection.fetch_again(self._stream, subject, after + 1, _BATCH)
@@ -127,7 +127,7 @@ class NatsObjects:
             left, after = left - len(found), int((found[-1].headers or {})["Nats-Sequence"])
 
     async def _publish(self, subject: str, data: bytes, headers: dict[str, str]) -> None:
-        """Repeated while the engine is away; under an id, so that no piece is there twice."""
+        """Repeated while the engine is away, under an id, so that no piece is there twice."""
         headers, why = headers | {"Nats-Msg-Id": os.urandom(12).hex()}, "it does not answer"
         with anyio.move_on_after(self._patience):
             while True:

@@ -15,7 +15,7 @@ _letters = msgspec.json.Decoder(Letter)
 
 
 class NewAgent(Struct, frozen=True):
-    """A row for an agent that is about to start."""
+    """The row of an agent that is about to start."""
 
     id: AgentId
     session: SessionId
@@ -45,7 +45,7 @@ def insert_agent(db: sqlite3.Connection, agent: NewAgent) -> None:
 
 
 def insert_letter(db: sqlite3.Connection, letter: Letter, at: int) -> None:
-    """The same id again is the same letter: it is not stored twice."""
+    """A letter with a known id is the same letter: it is not stored twice."""
     sql = "INSERT INTO letters (id, agent, letter, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
     db.execute(sql, (letter.id, agent_number(db, letter.to), _encoder.encode(letter), at))
 
@@ -56,7 +56,7 @@ def readers_of(db: sqlite3.Connection, letters: Sequence[LetterId]) -> tuple[Age
 
 
 def senders_of(db: sqlite3.Connection, letters: Sequence[LetterId]) -> tuple[AgentId, ...]:
-    """Where a letter is of the person or of the program, its reader stands for the sender."""
+    """Senders of letters. For a letter from the person or the program, its reader stands in."""
     found: list[AgentId] = []
     for id in letters:
         for (data,) in db.execute("SELECT letter FROM letters WHERE id = ?", (id,)):
@@ -66,7 +66,7 @@ def senders_of(db: sqlite3.Connection, letters: Sequence[LetterId]) -> tuple[Age
 
 
 def names_of(db: sqlite3.Connection, agent: AgentId) -> list[str]:
-    """Its own, and those that it has in teams."""
+    """An agent's own name, and those that it has in teams."""
     sql = """
         SELECT name FROM agents WHERE id = :id
         UNION SELECT name FROM members WHERE agent = (SELECT n FROM agents WHERE id = :id)

@@ -43,7 +43,7 @@ def insert_entry(db: sqlite3.Connection, draft: LandDraft, now: int) -> LandId:
 
 
 def rewrite_entry(db: sqlite3.Connection, id: LandId, draft: LandDraft, now: int) -> None:
-    """Another commit, or other facts about it; its place in the queue stays."""
+    """Store another commit, or other facts about it. Its place in the queue stays."""
     sql = "UPDATE landing SET tip = ?, record = ?, reason = '', changed = max(changed + 1, ?) WHERE n = ?"
     db.execute(sql, (draft.tip, _encoder.encode(draft).decode(), now, id))
 

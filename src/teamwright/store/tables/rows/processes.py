@@ -13,8 +13,8 @@ class Process(Struct, frozen=True):
     id: ProcessId
     session: SessionId
     pid: int
-    started: int  # by the kernel's clock, 0 if unknown: tells it from a later process with the same pid
-    bell: str  # the address of its bell
+    started: int  # by the kernel's clock, 0 if unknown; tells the process from a later one with the same pid
+    bell: str  # address of its bell
 
 
 class Lease(Struct, frozen=True):
@@ -41,6 +41,6 @@ def find_lease(db: sqlite3.Connection, agent: AgentId) -> Lease | None:
 
 
 def lease_epoch(db: sqlite3.Connection, agent: AgentId) -> int:
-    """0 where nobody ever claimed it."""
+    """0 if nobody has ever claimed it."""
     lease = find_lease(db, agent)
     return lease.epoch if lease else 0

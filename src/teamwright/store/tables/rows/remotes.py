@@ -28,7 +28,7 @@ _CLAIMED = """
         WHERE agents.id = remotes.agent AND processes.id = remotes.worker
     )
 """
-# How many of each worker's agents need no slot. They are few: to look for them costs less than to look at all.
+# How many of each worker's agents need no slot. They are few, so looking for them is cheaper than looking at all.
 _WAITS = f"""
     SELECT worker, count(*) FROM (
         SELECT worker, agent FROM remotes INDEXED BY mates_open WHERE state <> 'ended' AND team <> '' AND {_IDLE}
@@ -37,7 +37,7 @@ _WAITS = f"""
         WHERE answer IS NULL AND state <> 'ended'
     ) GROUP BY worker
 """  # noqa: S608
-# Each of what agents that wait need, once: a step of the index for each, however many wait.
+# Each kind of needs among the waiting agents: one step of the index for each, however many wait.
 _KINDS = """
     WITH RECURSIVE kinds (needs) AS (
         SELECT min(needs) FROM remotes WHERE state = 'waiting'
@@ -52,21 +52,21 @@ _needs = msgspec.json.Decoder(Needs)
 
 
 class Remote(Struct, frozen=True):
-    """An agent that runs on a worker, or is to. `charter` names what a worker is told of it."""
+    """An agent that runs on a worker, or is to run there. `charter` names what the worker is told of it."""
 
     agent: AgentId
     session: SessionId
-    team: str  # empty: it is a job
+    team: str  # empty for a job
     state: RemoteState
     worker: ProcessId | None
     charter: str
     needs: Needs
-    branch: str  # what it has made, as whoever fetches it understands; empty: nothing yet
-    losses: int  # of workers, since it last got any further
+    branch: str  # what it has made, in the words of its fetcher; empty: nothing yet
+    losses: int  # workers lost since it last made progress
     progress: int  # lines of its transcript when it last began on a worker
     since: int  # milliseconds
     begun: int
-    why: str  # it was ended, in words
+    why: str  # reason of its end
 
 
 def find_remote(db: sqlite3.Connection, agent: AgentId) -> Remote | None:
@@ -82,12 +82,12 @@ def select_remotes(db: sqlite3.Connection, where: str, *values: object, by: str 
 
 
 def select_of_worker(db: sqlite3.Connection, process: ProcessId) -> list[Remote]:
-    """Those that it runs, or is to run."""
+    """Agents that a worker runs, or is to run."""
     return select_remotes(db, "worker = ? AND state <> 'ended'", process, by="remotes_open")
 
 
 def select_open(db: sqlite3.Connection) -> list[Remote]:
-    """Those that have not ended."""
+    """Agents that have not ended."""
     return select_remotes(db, "state <> 'ended'", by="remotes_open")
 
 
@@ -98,7 +98,7 @@ def _remote(row: tuple[object, ...]) -> Remote:
 
 
 def insert_remote(db: sqlite3.Connection, remote: Remote) -> None:
-    """Again for one that has ended: it is to go on."""
+    """An agent that has ended is to go on if it is inserted again."""
     sql = """
         INSERT INTO remotes (agent, session, team, state, charter, needs, since, begun)
         VALUES (?, ?, ?, 'waiting', ?, ?, ?, ?)
@@ -111,7 +111,7 @@ def insert_remote(db: sqlite3.Connection, remote: Remote) -> None:
 
 
 def read_offers(db: sqlite3.Connection) -> list[Offer]:
-    """Workers that may be given agents, in the order in which they came."""
+    """Workers that may be given agents, in the order in which they joined."""
     sql = """
         SELECT workers.process, workers.name, slots, labels, providers, bypass, (
             SELECT count(*) FROM remotes INDEXED BY remotes_open
@@ -126,7 +126,7 @@ def read_offers(db: sqlite3.Connection) -> list[Offer]:
     ]
 
 
-@lru_cache  # the same few again and again
+@lru_cache  # the same few texts again and again
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     return msgspec.json.decode(text, type=tuple[tuple[str, str], ...])
 
@@ -142,16 +142,16 @@ def is_idle(db: sqlite3.Connection, agent: AgentId) -> bool:
 
 
 def place_waiting(db: sqlite3.Connection, now: int) -> None:
-    """Give agents that wait to workers that have room, first come first served.
+    """Give waiting agents to workers that have room, first come first served.
 
-    Thousands may wait: only the first of those that need the same is looked at, until none of them finds room.
+    Thousands may wait: of all with the same needs only the first is looked at, until it finds no room.
     """
     kinds = [needs for (needs,) in db.execute(_KINDS)]
     offers = read_offers(db) if kinds else []
     if not offers:
         return
     idle = f"state = 'waiting' AND team <> '' AND {_IDLE}"
-    for remote in select_remotes(db, idle, by="mates_waiting"):  # they need no slot
+    for remote in select_remotes(db, idle, by="mates_waiting"):  # these need no slot
         if (offer := choose_worker(remote.needs, offers, works=False)) is not None:
             _give(db, remote.agent, offer, now)
     heads = [head for needs in kinds if (head := _first_of(db, needs, offers)) is not None]
@@ -165,7 +165,7 @@ def place_waiting(db: sqlite3.Connection, now: int) -> None:
 
 
 def _first_of(db: sqlite3.Connection, needs: str, offers: list[Offer]) -> tuple[int, AgentId, str] | None:
-    """The first that waits and needs this, if somebody has room for it."""
+    """The first waiting agent with these needs, if somebody has room for it."""
     if choose_worker(_needs.decode(needs), offers) is None:
         return None
     sql = f"""
@@ -181,7 +181,7 @@ def _give(db: sqlite3.Connection, agent: AgentId, offer: Offer, now: int) -> Non
 
 
 def select_unclaimed(db: sqlite3.Connection, now: int) -> list[Remote]:
-    """Given to workers that live and have not claimed them within their lease."""
+    """Agents given to living workers that have not claimed them within their lease."""
     late = f"""
         state = 'given' AND since + (SELECT lease FROM hosts WHERE process = remotes.worker AND gone = 0) <= ?
             AND NOT {_CLAIMED}
@@ -199,10 +199,10 @@ def wait_words(db: sqlite3.Connection, remote: Remote) -> str:
 
 
 def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: bool) -> None:
-    """A worker runs nothing any more: others take its agents. `lost`: it did not leave by itself.
+    """A worker runs nothing any more: give its agents to others. `lost`: it did not leave by itself.
 
-    It cannot have ended because of an agent that it had not even claimed, nor of one that only waits. One that has lost
-    too many stays with it, in doubt: it has failed if the worker is not back by the time that this is said again.
+    An agent that it had not claimed, or that only waits, cannot have ended it. An agent with too many losses stays with
+    the worker, in doubt: it fails if the worker is not back when this is called again.
     """
     for remote in select_of_worker(db, process):
         blamed = lost and _is_claimed(db, remote) and not is_idle(db, remote.agent)
@@ -225,7 +225,7 @@ def take_back(db: sqlite3.Connection, process: ProcessId, now: int, *, lost: boo
 
 
 def forgive_worker(db: sqlite3.Connection, process: ProcessId, now: int) -> None:
-    """It was taken for dead, and lives: nothing that it ran has ended it. What is in doubt goes on there."""
+    """A worker that was taken for dead lives: its agents have not ended it. Those in doubt go on there."""
     sql = "UPDATE remotes SET losses = losses - 1 WHERE agent IN (SELECT agent FROM blames WHERE worker = ?)"
     db.execute(sql, (process,))
     db.execute("DELETE FROM blames WHERE worker = ?", (process,))
@@ -238,7 +238,7 @@ def forget_losses(db: sqlite3.Connection, agent: AgentId) -> None:
 
 
 def select_doubted(db: sqlite3.Connection) -> set[ProcessId]:
-    """Workers that were set down as gone, and have agents of which nobody knows yet whether they have failed."""
+    """Workers marked as gone with agents of which nobody knows yet whether they have failed."""
     sql = """
         SELECT process FROM hosts WHERE gone > 0 AND EXISTS (
             SELECT 1 FROM remotes INDEXED BY remotes_open WHERE worker = hosts.process AND state <> 'ended'
@@ -248,7 +248,7 @@ def select_doubted(db: sqlite3.Connection) -> set[ProcessId]:
 
 
 def free_lease(db: sqlite3.Connection, agent: AgentId) -> None:
-    """Whoever held it holds it no more, whatever it still believes."""
+    """End the lease, whatever its holder still believes."""
     sql = """
         UPDATE leases SET process = NULL, epoch = epoch + 1 WHERE agent = (SELECT n FROM agents WHERE id = ?)
     """
@@ -256,7 +256,7 @@ def free_lease(db: sqlite3.Connection, agent: AgentId) -> None:
 
 
 def end_remote(db: sqlite3.Connection, remote: Remote, status: JobStatus, result: JobResult, now: int) -> bool:
-    """Its job is final and its owner is owed the word about it. The end of a teammate is its lead's to record."""
+    """End an agent: its job is final, and its owner is owed the notice. A teammate's end is its lead's to record."""
     sql = "UPDATE remotes SET state = 'ended', worker = NULL, why = ?, since = ? WHERE agent = ? AND state <> 'ended'"
     if db.execute(sql, (result.error, now, remote.agent)).rowcount == 0:
         return False

@@ -11,7 +11,7 @@ COLUMNS = "schedules.id, prompt, cron, recurring, next, schedules.created, last"
 
 
 def letter_id(id: ScheduleId, due: int) -> LetterId:
-    """The same for the same due time, so that it cannot be told twice."""
+    """The same id for the same due time, so that it cannot be told twice."""
     return LetterId(f"c-{id}-{due}")
 
 

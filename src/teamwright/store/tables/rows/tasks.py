@@ -16,7 +16,7 @@ _COLUMNS = """
 _former = msgspec.json.Decoder(tuple[AgentId, ...])
 _metadata = msgspec.json.Decoder(dict[str, Any])
 _encoder = msgspec.json.Encoder()
-_MOST_FORMER = 50  # owners that are remembered
+_MOST_FORMER = 50  # former owners that are remembered
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ def list_number(db: sqlite3.Connection, name: str) -> int | None:
 
 
 def make_list(db: sqlite3.Connection, name: str, origin: str | None = None) -> int:
-    """The list, begun if there is none. One that has a session's id as its name goes with that session."""
+    """The list's number; the list is begun if there is none. A list named after a session is deleted with it."""
     sql = """
         INSERT INTO task_lists (name, session, origin)
         VALUES (:name, (SELECT n FROM sessions WHERE id = :name), :origin)
@@ -94,14 +94,14 @@ def insert(db: sqlite3.Connection, n: int, id: TaskId, draft: Draft, by: Actor, 
 
 
 def write(db: sqlite3.Connection, n: int, task: Task) -> None:
-    """Words and metadata, as they are in the record."""
+    """Write words and metadata of a task."""
     sql = "UPDATE tasks SET subject = ?, description = ?, active_form = ?, metadata = ? WHERE list = ? AND id = ?"
     metadata = _encoder.encode(task.metadata).decode()
     db.execute(sql, (task.subject, task.description, task.active_form, metadata, n, task.id))
 
 
 def give(db: sqlite3.Connection, n: int, task: Task, hold: Hold, given_back: Sequence[AgentId], assigner: str) -> None:
-    """Status and owner. A new owner means a new epoch, and the one before is remembered as a former one."""
+    """Set status and owner. A new owner means a new epoch, and the previous one is remembered as a former one."""
     former = [agent for agent in task.former if agent != hold.agent]
     if task.agent is not None and task.agent != hold.agent:
         former = [*(agent for agent in former if agent != task.agent), task.agent]
@@ -119,19 +119,19 @@ def name_of(db: sqlite3.Connection, n: int) -> str:
 
 
 def credit(db: sqlite3.Connection, n: int, id: TaskId) -> bool:
-    """Its completion counts as progress. False if it did so before."""
+    """Count its completion as progress. False if it was counted before."""
     sql = "UPDATE tasks SET credited = 1 WHERE list = ? AND id = ? AND credited = 0"
     return db.execute(sql, (n, id)).rowcount > 0
 
 
 def stamp(db: sqlite3.Connection, n: int, ids: Iterable[TaskId], now: int) -> None:
-    """They have changed. The time grows even where the clock was set back."""
+    """Mark tasks as changed. The time grows even if the clock was set back."""
     sql = "UPDATE tasks SET updated = max(updated + 1, ?) WHERE list = ? AND id = ?"
     db.executemany(sql, [(now, n, id) for id in ids])
 
 
 def remove(db: sqlite3.Connection, n: int, id: TaskId) -> None:
-    """With every edge that leads to it or from it."""
+    """Remove a task with every edge to it or from it."""
     db.execute("DELETE FROM task_edges WHERE list = ? AND (blocker = ? OR blocked = ?)", (n, id, id))
     db.execute("DELETE FROM tasks WHERE list = ? AND id = ?", (n, id))
     db.execute("UPDATE task_lists SET count = count - 1 WHERE n = ?", (n,))
@@ -141,7 +141,7 @@ def remove(db: sqlite3.Connection, n: int, id: TaskId) -> None:
 
 
 def blockers(db: sqlite3.Connection, n: int, id: int) -> tuple[TaskId, ...]:
-    """Those that are not completed."""
+    """Blockers that are not completed."""
     sql = """
         SELECT blocker FROM task_edges JOIN tasks ON tasks.list = task_edges.list AND tasks.id = blocker
         WHERE task_edges.list = ? AND blocked = ? AND status <> 'completed' ORDER BY blocker
@@ -171,7 +171,7 @@ def connect(db: sqlite3.Connection, n: int, edges: Collection[Edge]) -> None:
 
 
 def count_waits(db: sqlite3.Connection, n: int, ids: Iterable[int]) -> list[TaskId]:
-    """Recount what each of them waits for; returns those that no longer wait for anything."""
+    """Recount what each waits for; returns those that no longer wait for anything."""
     freed: list[TaskId] = []
     for id in ids:
         row = db.execute("SELECT waits FROM tasks WHERE list = ? AND id = ?", (n, id)).fetchone()

@@ -1,4 +1,4 @@
-"""Rows of teams and members, as the transactions of `teams` read and write them."""
+"""Rows of teams and members, read and written inside transactions."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def find_member(db: sqlite3.Connection, where: str, values: Sequence[object]) ->
 
 
 def find_by_name(db: sqlite3.Connection, team: str, name: str) -> Member | None:
-    """The living holder of a name, else the last one that had it."""
+    """The living holder of a name, or else the last one."""
     where = """
         members.team = (SELECT n FROM teams WHERE name = ?) AND members.name = ?
         ORDER BY state = 'shutdown', members.n DESC LIMIT 1
@@ -60,7 +60,7 @@ def roster(db: sqlite3.Connection, team: str) -> list[Member]:
 
 
 def latest(members: Iterable[Member]) -> list[Member]:
-    """For a name that was given again the last incarnation only."""
+    """Only the last incarnation of each name."""
     found: dict[str, Member] = {}
     for member in members:
         found.pop(member.name.casefold(), None)
@@ -106,7 +106,7 @@ def as_lead(member: Member, team: str, at: int) -> Member:
 
 
 def replace_lead(db: sqlite3.Connection, team: Team, lead: Member, at: int) -> None:
-    """Another agent has the lead's address: what waits for the former one, mail and questions, waits for it now."""
+    """Give the lead's address to another agent, along with what waits for the former lead: mail and questions."""
     number, agent = team_number(db, team.name), agent_number(db, lead.agent)
     db.execute("UPDATE teams SET lead = ? WHERE n = ?", (agent, number))
     sql = "SELECT agent FROM members WHERE team = ? AND name = ? AND state <> 'shutdown'"

@@ -1,10 +1,10 @@
-"""The answer to `initialize`: who we are and what we can do. It needs nothing but this file."""
+"""The answer to `initialize`: who we are and what we can do. It imports nothing else."""
 
 from typing import Any
 
 from teamwright import __version__
 
-VERSION = 1  # of the protocol: the newest that we speak
+VERSION = 1  # newest version of the protocol that we speak
 HOW_TO_GET_A_MODEL = (
     "No model is set up: set ANTHROPIC_API_KEY or OPENAI_API_KEY where the editor is started, or set OPENAI_BASE_URL "
     "for a server of your own, or name a model after --model or in the settings."

@@ -1,4 +1,4 @@
-"""Messages of the protocol as far as we read them. What else stands in them is ignored."""
+"""Messages of the protocol, as far as we read them. Other fields are ignored."""
 
 from typing import Any, Literal, cast
 
@@ -16,7 +16,7 @@ class EnvVariable(Struct):
 
 
 class McpServer(Struct):
-    """`type` is left out by one that is started as a program."""
+    """`type` is missing for a server that is started as a program."""
 
     name: str
     type: Literal["stdio", "http", "sse"] = "stdio"
@@ -28,7 +28,7 @@ class McpServer(Struct):
 
 
 class Opening(Struct):
-    """Of `session/new`; with a session's id also of `load`, `resume` and `fork`."""
+    """Parameters of `session/new`; with a session's id also of `load`, `resume` and `fork`."""
 
     cwd: str
     mcpServers: list[McpServer] = []
@@ -69,7 +69,7 @@ class Resource(Struct):
 
 
 class ContentBlock(Struct):
-    """One kind for all: `type` says which fields count."""
+    """One type for all blocks: `type` says which fields count."""
 
     type: str
     text: str = ""
@@ -82,11 +82,11 @@ class ContentBlock(Struct):
 
 class PromptRequest(OfSession):
     prompt: list[ContentBlock]
-    meta: Any = msgspec.field(default=None, name="_meta")  # of whatever shape: what we do not know is nobody's fault
+    meta: Any = msgspec.field(default=None, name="_meta")  # of any shape: what we do not know is no error
 
     @property
     def trace(self) -> str:
-        """Of the editor's own span; one that is none is no part of any trace."""
+        """The trace context of the editor's own span; empty if it is malformed."""
         found = cast("dict[str, Any]", self.meta).get("traceparent") if isinstance(self.meta, dict) else None
         return found if isinstance(found, str) and len(found) <= LONGEST_TRACE else ""
 
@@ -97,13 +97,13 @@ class PermissionOutcome(Struct):
 
 
 class PermissionAnswer(Struct):
-    """Of `session/request_permission`."""
+    """The answer to `session/request_permission`."""
 
     outcome: PermissionOutcome = msgspec.field(default_factory=PermissionOutcome)
 
 
 class FormAnswer(Struct):
-    """Of `elicitation/create`."""
+    """The answer to `elicitation/create`."""
 
     action: str = ""
     content: dict[str, Any] | None = None
@@ -136,9 +136,9 @@ class Client(Struct, frozen=True):
     forms: bool = False
     notices: bool = False
     compaction: bool = False
-    terminals: bool = False  # output of commands as display terminals
-    transcripts: bool = False  # what agents beneath say, beside the call that started them
-    children: bool = False  # agents beneath as sessions of their own
+    terminals: bool = False  # commands' output in display terminals
+    transcripts: bool = False  # what sub-agents say, next to the call that started them
+    children: bool = False  # sub-agents as sessions of their own
 
 
 def client_of(said: Capabilities | None) -> Client:

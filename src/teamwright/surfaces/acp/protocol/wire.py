@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over two pipes, one object a line: requests and notifications in both directions."""
+"""JSON-RPC 2.0 over two pipes, one object per line, with requests and notifications in both directions."""
 
 import sys
 import traceback
@@ -17,9 +17,9 @@ from teamwright.surfaces.stdout import Sink
 PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NO_MODEL, NO_SESSION, CANCELLED = -32000, -32002, -32800
 LONGEST = 64 * 1024 * 1024  # bytes of one line
-MOST_WAITING = 8 * 1024 * 1024  # bytes for a client that reads slowly; beyond it words are joined and wait
+MOST_WAITING = 8 * 1024 * 1024  # bytes for a slow client; beyond that, words are joined and wait
 PATIENCE = 60.0  # seconds that a client may leave a line unread
-_BATCH = 65_536  # bytes that are written at once
+_BATCH = 65_536  # bytes written at once
 CANCEL = "$/cancel_request"
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -27,7 +27,7 @@ RequestId = str | int | None
 
 
 class RpcError(Exception):
-    """An answer that is an error."""
+    """An error as an answer."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class RpcError(Exception):
 
 
 class RequestResult(Struct):
-    """The result of a request; `after` is called when it has been sent."""
+    """The result of a request; `after` is called once it was sent."""
 
     result: object
     after: Callable[[], None] | None = None
@@ -62,7 +62,7 @@ class _CancelBody(Struct):
 
 
 class _Waiting:
-    """A request of ours that is under way."""
+    """A request of ours without an answer yet."""
 
     def __init__(self) -> None:
         self.answered = anyio.Event()
@@ -74,7 +74,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Wire:
-    """`gone` is set when the client has left, or does not read any more."""
+    """`gone` is set when the client has left, or no longer reads."""
 
     def __init__(self, out: Sink, group: TaskGroup) -> None:
         self._out, self._group = out, group
@@ -87,11 +87,11 @@ class Wire:
         self._answered_one = anyio.Event()
         self.gone = anyio.Event()
 
-    # --- out
+    # --- output
 
     @property
     def congested(self) -> bool:
-        """The client reads too slowly: what can be joined should wait."""
+        """The client reads too slowly: whatever can be joined should wait."""
         return self._size > MOST_WAITING
 
     def send(self, message: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class Wire:
         self.send({"method": method, "params": params})
 
     async def ask(self, method: str, params: object) -> Any:
-        """Raises RpcError where the client answers with one, or goes; a cancellation withdraws the request."""
+        """Raises RpcError if the client answers with one, or leaves. Cancelling withdraws the request."""
         id, waiting = next(self._ids), _Waiting()
         self._asked[id] = waiting
         self.send({"id": id, "method": method, "params": params})
@@ -125,7 +125,7 @@ class Wire:
         return None if heard.result is UNSET else msgspec.json.decode(heard.result)
 
     async def write(self) -> None:
-        """Until the client has gone."""
+        """Runs until the client has left."""
         try:
             while True:
                 while self._lines:
@@ -149,26 +149,26 @@ class Wire:
             self._drained.set()
 
     async def drain(self) -> None:
-        """Everything has been written."""
+        """Wait until everything is written."""
         while self._size and not self.gone.is_set():
             await self._drained.wait()
 
     async def quiet(self) -> None:
-        """Nothing that was asked of us waits for its answer."""
+        """Wait until no request to us is unanswered."""
         while self._serving:
             await self._answered_one.wait()
 
-    # --- in
+    # --- input
 
     async def read(self, chunks: AsyncIterator[bytes], serve: Serve) -> None:
-        """Until the client closes its end."""
+        """Runs until the client closes its end."""
         async for line in self._split(chunks):
             self._hear(line, serve)
         for waiting in self._asked.values():
             waiting.answered.set()
 
     async def _split(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Lines without their ends. One that is too long is answered, and read on from the next."""
+        """Lines without their ends. A line that is too long gets an error as its answer, and is skipped."""
         waiting: list[bytes] = []
         size, skipping = 0, False
         async for chunk in chunks:
@@ -220,7 +220,7 @@ class Wire:
             scope.cancel()
 
     async def _notified(self, method: str, params: Raw, serve: Serve) -> None:
-        """What nobody knows is nobody's business, and there is nobody to tell of a fault."""
+        """Unknown notifications are ignored, and errors cannot be reported."""
         try:
             await serve(method, params)
         except RpcError as error:
@@ -244,7 +244,7 @@ class Wire:
                 if answer.after is not None:
                     answer.after()
             finally:
-                if self._serving.get(id) is scope:  # a client may give an id twice
+                if self._serving.get(id) is scope:  # a client may use an id twice
                     del self._serving[id]
                 self._answered_one.set()
                 self._answered_one = anyio.Event()

@@ -1,4 +1,4 @@
-"""Questions of agents as the editor's own dialogs: whole, with who asks, and withdrawn when they are settled."""
+"""Agents' questions as the editor's own dialogs: complete, with the asker's name, and withdrawn once settled."""
 
 import traceback
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class EditorConsent:
             self._group.start_soon(self._ask, question)
 
     def answered(self, id: QuestionId) -> None:
-        """Somebody was quicker, or nobody wants to know any more: the dialog is withdrawn."""
+        """Somebody was quicker, or the answer is no longer needed: withdraw the dialog."""
         self.open.pop(id, None)
         if (scope := self._scopes.get(id)) is not None:
             scope.cancel()
@@ -97,7 +97,7 @@ def _no(chosen: str, offered: set[str]) -> Decision:
 
 
 def chosen_of(answer: object) -> str:
-    """The id of an option; empty if the dialog was closed, or the answer cannot be read."""
+    """The id of an option; empty if the dialog was closed, or its answer cannot be read."""
     try:
         outcome = msgspec.convert(answer, PermissionAnswer).outcome
     except msgspec.ValidationError:
@@ -124,7 +124,7 @@ def _option(id: str, name: str, kind: str) -> dict[str, str]:
 
 
 async def asked_call(question: Question, cwd: str, *, main: AgentId) -> dict[str, Any]:
-    """All that a yes would cover; nothing of it is cut."""
+    """Everything that a yes would cover, without cuts."""
     title = shows.title_of(question.tool, question.args, cwd)
     if is_plan(question.tool):
         title = "Carry out this plan?"
@@ -155,7 +155,7 @@ async def _content(question: Question, cwd: str) -> list[dict[str, Any]]:
 
 
 def _hides(diffs: Sequence[Mapping[str, Any]]) -> bool:
-    """Does a diff hold what an editor draws as nothing, or as something else?"""
+    """Whether a diff contains what an editor draws as nothing, or as something else."""
     return any(visible(diff["newText"]) != diff["newText"].replace("\r\n", "\n") for diff in diffs)
 
 

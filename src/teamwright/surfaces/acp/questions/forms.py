@@ -1,4 +1,4 @@
-"""Questions that an agent or a server has for the person, as forms of the editor."""
+"""Questions of an agent or a server to the person, as forms of the editor."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -18,7 +18,7 @@ UNREADABLE = "The questions could not be read, so nobody was asked. Decide yours
 
 
 async def put(wire: Wire, session: str, question: Question) -> Decision:
-    """Raises RpcError where the editor cannot ask."""
+    """Raises RpcError if the editor cannot ask."""
     asked = _questions(question)
     if asked is None and question.tool != ELICITATION:
         return Deny(UNREADABLE)
@@ -44,7 +44,7 @@ def _questions(question: Question) -> list[AskedQuestion] | None:
 
 
 def _form_of(asked: list[AskedQuestion]) -> dict[str, Any]:
-    """A choice for each, and beside it a line for any other answer."""
+    """A choice for each question, with a line for any other answer."""
     properties: dict[str, Any] = {}
     for n, one in enumerate(asked, 1):
         choices = [{"const": o.label, "title": visible(f"{o.label}: {o.description}")} for o in one.options]

@@ -16,7 +16,7 @@ WARNING = "It holds settings, hooks, servers or agents that would run or decide 
 
 
 async def ask_trust(wire: Wire, session: str, options: Options) -> bool:
-    """True if it was not trusted before, and is now. An answer is remembered, as the app does."""
+    """True if the directory was not trusted before, and is now. The answer is remembered, as in the app."""
     asked = await to_thread.run_sync(open_question, options)
     if asked is None:
         return False

@@ -1,4 +1,4 @@
-"""Commands that the editor offers: skills, prompts of servers, and those that need no model."""
+"""Commands that the editor offers: skills, servers' prompts, and those that need no model."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from teamwright.surfaces.acp.updates.hearing import Hearing
 from teamwright.surfaces.port.own_tables import printed
 from teamwright.surfaces.view.text import money, one_line, tokens
 
-ASIDE_SECONDS = 10.0  # for an answer that is there to be heard
+ASIDE_SECONDS = 10.0  # for an answer that was published to be heard here
 MOST_MAIL = 50  # lines
 
 
@@ -98,7 +98,7 @@ async def _btw(desk: CommandDesk, words: str) -> str:
     told = desk.hearing.aside
     await desk.port.submit(AskAside(words))
     with anyio.move_on_after(ASIDE_SECONDS):
-        await told.wait()  # its answer comes as an event
+        await told.wait()  # the answer comes as an event
     return ""
 
 
@@ -145,7 +145,7 @@ OWN: dict[str, OwnCommand] = {
 
 
 def split_command(text: str) -> tuple[str, str]:
-    """The name and the words of `/name words`; an empty name where it is none."""
+    """Name and words of `/name words`; the name is empty if it is no command."""
     if not text.startswith("/"):
         return "", ""
     name, _, words = text[1:].strip().partition(" ")

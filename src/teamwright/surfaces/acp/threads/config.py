@@ -10,7 +10,7 @@ from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.acp.protocol.wire import PARAMS, RpcError
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
-USUAL = "default"  # effort: as the provider has it
+USUAL = "default"  # of effort: the provider's default
 MODE_NAMES: dict[Mode, tuple[str, str]] = {
     "default": ("Ask", "asks before commands and changes"),
     "acceptEdits": ("Accept edits", "changes files unasked, asks before commands"),
@@ -25,7 +25,7 @@ TURNS = {
 
 
 class Config:
-    """`may_bypass`: the session was started with that."""
+    """`may_bypass`: the session was started with that permission."""
 
     def __init__(self, port: SessionPort, *, may_bypass: bool, effort: Effort | int | None) -> None:
         self._port, self._may_bypass = port, may_bypass or port.facts.mode == "bypassPermissions"
@@ -60,7 +60,7 @@ class Config:
         ]
 
     async def set(self, id: str, value: str) -> None:
-        """Raises RpcError for what there is not, or is not allowed."""
+        """Raises RpcError for an option that does not exist, or a value that is not allowed."""
         known = {option["id"]: {one["value"] for one in option["options"]} for option in self.options()}
         if id not in known:
             raise RpcError(PARAMS, f"there is no option {id!r}; there are {', '.join(known)}")

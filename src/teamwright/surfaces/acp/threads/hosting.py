@@ -1,4 +1,4 @@
-"""Where a session of the editor lives: in this process, or in another one behind its door."""
+"""Where an editor's session lives: in this process, or in another one behind its door."""
 
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
@@ -32,7 +32,7 @@ class SessionHost:
         self._closing.set()
 
     async def run(self, *, task_status: TaskStatus[SessionPort]) -> None:
-        """Tells its port when it is open. Raises TeamwrightError where it cannot be opened."""
+        """Reports the session's port once it is open. Raises TeamwrightError if it cannot be opened."""
         home, named = home_from(self.options.env), self.options.origin.resume
         try:
             if named and not self.options.origin.fork and is_open(home, SessionId(named)):
@@ -44,7 +44,7 @@ class SessionHost:
         except Exception:
             if not self._open:
                 raise
-            traceback.print_exc()  # the others of this connection go on
+            traceback.print_exc()  # the connection's other sessions go on
         finally:
             self.closed.set()
 
@@ -62,7 +62,7 @@ class SessionHost:
             session.hurry()
 
     async def _heed_trouble(self, session: Session) -> None:
-        """The disk fails: nothing that is done from here on could be kept."""
+        """Close when the disk fails: nothing done after that could be kept."""
         await session.trouble.met()
         self.close()
 

@@ -23,7 +23,7 @@ PAGE = 50
 
 
 async def list_page(home: Home, cwd: str | None, cursor: str | None) -> dict[str, Any]:
-    """The newest first. Raises RpcError for a cursor that is none of ours."""
+    """The newest sessions first. Raises RpcError for a cursor that is not ours."""
     place = _read_cursor(cursor)
     entries = await to_thread.run_sync(list_sessions, home, Path(cwd) if cwd else None)
     teams = await _read_teams(home)
@@ -62,7 +62,7 @@ def _read_cursor(cursor: str | None) -> tuple[int, str] | None:
 
 
 async def _read_teams(home: Home) -> dict[SessionId, dict[str, Any]]:
-    """By the session that leads it. What cannot be read is left out."""
+    """Teams by the session that leads them. What cannot be read is left out."""
     found: dict[SessionId, dict[str, Any]] = {}
     with suppress(StoreError):
         if home.state.exists():

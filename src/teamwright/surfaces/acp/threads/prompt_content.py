@@ -23,12 +23,12 @@ class SaidPrompt(Struct, frozen=True):
     trace: str = ""
 
     def op(self, content: Sequence[Content] = ()) -> Say:
-        """Said to the main agent, perhaps with other content in its place."""
+        """The op for the main agent, with other content if that is given."""
         return Say(tuple(content) or self.content, typed=self.typed, trace=self.trace)
 
 
 def prompt_of(asked: PromptRequest) -> SaidPrompt:
-    """Raises RpcError for what was not offered, or says nothing."""
+    """Raises RpcError for content that was not offered, or an empty prompt."""
     blocks = asked.prompt
     content = tuple(_content(block) for block in blocks)
     kept = tuple(part for part in content if isinstance(part, Image) or part.text.strip())
@@ -62,7 +62,7 @@ def _image(block: ContentBlock) -> Image:
 
 
 def _embedded(resource: Resource) -> Text:
-    """Marked as what it is: a file's text is nobody's order."""
+    """Marked as an attachment: a file's text is nobody's order."""
     name = quoted(shown(path_of(resource.uri), 2_000))
     if resource.text is None:
         return Text(f"<attached-resource name={name}>\n[it is not text]\n</attached-resource>")
@@ -70,6 +70,6 @@ def _embedded(resource: Resource) -> Text:
 
 
 def path_of(uri: str) -> str:
-    """A file by its path, as tools take it; anything else by its address."""
+    """A file as a path, as tools take it; anything else as its address."""
     parts = urlsplit(uri) if uri.startswith("file://") else None
     return unquote(parts.path) if parts is not None and parts.netloc in ("", "localhost") else uri

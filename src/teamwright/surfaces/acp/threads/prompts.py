@@ -1,4 +1,4 @@
-"""Prompts of the editor that have no answer yet: who has read them, and when each is over."""
+"""The editor's prompts without an answer: whether they were read, and when each is over."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +13,8 @@ from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.port import SessionPort
 from teamwright.surfaces.acp.protocol.wire import INTERNAL, RpcError
 
-CANCEL_SECONDS = 1.8  # for a turn to end after a cancel; then the prompt is answered all the same
-MOST_UNKNOWN = 500  # letters that somebody may still claim
+CANCEL_SECONDS = 1.8  # for a turn to end after a cancel; then the prompt is answered anyway
+MOST_UNKNOWN = 500  # letters that may still turn out to be ours
 STOPS = {
     "max_turns": "max_turn_requests",
     "max_budget": "max_turn_requests",
@@ -35,13 +35,13 @@ def failure_of(end: TurnEnded) -> RpcError:
 
 
 class Pending(Struct, eq=False):
-    """One prompt on its way."""
+    """One prompt without an answer."""
 
     text: str
     letter: LetterId | None = None
     taken: bool = False
     cancelled: bool = False
-    ends_at_once: bool = False  # by a cancel: no turn answers it
+    ends_at_once: bool = False  # at a cancel, because no turn answers it
     stop: str = ""
     failure: RpcError | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
@@ -53,12 +53,12 @@ class Pending(Struct, eq=False):
 
 
 class Prompts:
-    """Ours are told from those of others, who may talk to the same session from elsewhere."""
+    """Tells our prompts from those of others, who may talk to the same session elsewhere."""
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
-        self._taken: set[LetterId] = set()  # read by the agent, and not known to be ours
-        self._posted: dict[LetterId, str] = {}  # by others, not read yet
+        self._taken: set[LetterId] = set()  # read by the agent, but not known to be ours
+        self._posted: dict[LetterId, str] = {}  # posted by others, not yet read
 
     def begin(self, text: str) -> Pending:
         pending = Pending(text)
@@ -70,7 +70,7 @@ class Prompts:
             self.pending.remove(pending)
 
     async def say(self, port: SessionPort, say: Say, pending: Pending) -> None:
-        """Post it; one that was cancelled meanwhile is taken back."""
+        """Post a prompt; take it back if it was cancelled meanwhile."""
         pending.letter = letter = await port.say(say)
         self._posted.pop(letter, None)
         if letter in self._taken:
@@ -80,7 +80,7 @@ class Prompts:
             await self.cancel(port)
 
     def posted(self, event: PromptPosted) -> str:
-        """What somebody else has said and the agent has read already; empty if it is ours, or waits."""
+        """What somebody else said and the agent has already read; empty if it is ours, or still waits."""
         if any(p.letter == event.letter or (p.letter is None and p.text == event.text) for p in self.pending):
             return ""
         if event.letter in self._taken:
@@ -90,7 +90,7 @@ class Prompts:
         return ""
 
     def took(self, event: LettersTaken) -> tuple[list[str], bool]:
-        """Prompts of others that the agent reads now, and whether it reads one that is not wanted any more."""
+        """Others' prompts that the agent reads now, and whether it reads one that was cancelled."""
         others: list[str] = []
         unwanted = False
         for letter in event.letters:
@@ -116,7 +116,7 @@ class Prompts:
             pending.end(failure=failure)
 
     async def cancel(self, port: SessionPort) -> None:
-        """End the main agent's turn; what it has not read is taken back."""
+        """End the main agent's turn, and take back what it has not read."""
         for pending in self.pending:
             pending.cancelled = True
             if pending.letter is not None and not pending.taken and await _withdrawn(port, pending.letter):
@@ -141,5 +141,5 @@ async def interrupt(port: SessionPort) -> None:
 
 
 def reached(seen: Mapping[AgentId, int], wanted: Mapping[AgentId, int], agents: Sequence[AgentId]) -> bool:
-    """Has everything been heard up to these lines?"""
+    """Whether everything up to these lines was heard."""
     return all(seen.get(agent, 0) >= wanted.get(agent, 0) for agent in agents)

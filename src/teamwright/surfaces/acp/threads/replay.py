@@ -1,4 +1,4 @@
-"""The conversation so far, told again in order from its transcript."""
+"""Replays the conversation so far, in order, from its transcript."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ ALL = 1 << 40
 
 
 def fold_again(records: Iterable[Record], agent: AgentId) -> list[Item]:
-    """Every item of one agent's conversation: what a rewind took away is not among them. Takes a while."""
+    """All items of one agent's conversation, without those that a rewind removed. Takes a while."""
     fold = TalkFold(most=ALL)
     for record in records:
         if record.agent == agent:

@@ -31,7 +31,7 @@ from teamwright.surfaces.view.shapes import Spoken
 from teamwright.tools.bounds import visible
 
 CLOSE_SECONDS = 5.0
-HEARD_SECONDS = 5.0  # for the last records of a settled session to be heard
+HEARD_SECONDS = 5.0  # to hear the last records of a settled session
 ENDED = "the session has ended; load it again to go on with it"
 CANCELLED = "It was cancelled."
 
@@ -57,10 +57,10 @@ class Thread:
         self._settling: anyio.CancelScope | None = None
         self._offered: list[dict[str, Any]] = []
 
-    # --- its beginning
+    # --- start
 
     async def begin(self, *, replay: bool) -> None:
-        """Hear all that was, tell it if wanted, and follow what comes."""
+        """Hear the past, tell it if wanted, and follow what comes."""
         was, live = await self.port.begin()
         past, now = [r for r in was.records if r.n], [r for r in was.records if not r.n]
         hearing, main = self.hearing, self.port.main
@@ -108,7 +108,7 @@ class Thread:
             self._offered = offered
             self.hearing.tell({"sessionUpdate": "available_commands_update", "availableCommands": offered})
 
-    # --- what happens
+    # --- events
 
     async def _follow(self, live: Live) -> None:
         try:
@@ -131,7 +131,7 @@ class Thread:
                 self.ready.set()
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
-        """A bug ends this session here, and no other one of the editor."""
+        """A bug ends this session only, and none of the editor's others."""
         try:
             await work()
         except Exception:  # noqa: BLE001  # the edge of a surface
@@ -156,7 +156,7 @@ class Thread:
         await self.offer_commands()
 
     async def _answer(self, end: TurnEnded) -> None:
-        """Everything that was told of a turn comes before its answer."""
+        """Everything about a turn is told before its answer."""
         try:
             await self.hearing.tell_rest()
         except TeamwrightError as error:
@@ -167,7 +167,7 @@ class Thread:
             self.prompts.end_taken(stop_of(end))
 
     async def _settle(self) -> None:
-        """Until nobody works for the main agent any more, and what they brought has been said."""
+        """Wait until nobody works for the main agent any more, and what they brought was told."""
         with anyio.CancelScope() as scope:
             self._settling = scope
             try:
@@ -178,28 +178,28 @@ class Thread:
                         await self._news.wait()
                 await anyio.sleep(JOIN)
                 await self._answer(self._last)
-            except TeamwrightError:  # the session ends elsewhere: the turn itself was over
+            except TeamwrightError:  # the session ended elsewhere: the turn itself was over
                 await self._answer(self._last)
             finally:
                 self._settling = None
 
     async def _tick(self) -> None:
-        """Tells what was joined for a moment, and cards at most a few times a second."""
+        """Tells what was joined for a moment, and updates cards at most a few times a second."""
         while not self.over.is_set():
             await self._bell.wait()
             self._bell = anyio.Event()
             await anyio.sleep(JOIN)
             wait = self.hearing.flush()
-            with suppress(TeamwrightError):  # it is read again with the next change
+            with suppress(TeamwrightError):  # it is read again at the next change
                 await self.hearing.tell_plan()
             if wait is not None:
                 await anyio.sleep(wait)
                 self._bell.set()
 
-    # --- what the editor asks for
+    # --- requests of the editor
 
     async def prompt(self, said: SaidPrompt) -> str:
-        """The reason for which the turn that answers it has stopped."""
+        """Carry out a prompt; returns why the turn that answers it stopped."""
         pending = self.prompts.begin(said.typed)
         try:
             await self.ready.wait()
@@ -228,7 +228,7 @@ class Thread:
         await pending.over.wait()
 
     async def _run_command(self, name: str, said: SaidPrompt, pending: Pending) -> None:
-        """A cancel ends the wait for it."""
+        """A cancel ends the wait for the command."""
 
         async def run() -> None:
             if name in commands.OWN:
@@ -251,7 +251,7 @@ class Thread:
             self.hearing.speak(shown)
 
     async def _expand(self, said: SaidPrompt, pending: Pending) -> None:
-        """A skill or a server's prompt; words that begin with a path go to the model as they are."""
+        """Expand a skill or a server's prompt; words that begin with a path go to the model unchanged."""
         found = await self.port.expand(said.typed.strip())
         pending.ends_at_once = False
         error = "" if found is not None else unknown_command(said.typed, await commands.names(self.port))
@@ -266,14 +266,14 @@ class Thread:
             pending.end("end_turn")
 
     async def steer(self, said: SaidPrompt) -> str:
-        """Words into a running turn; without one they must be a prompt."""
+        """Add words to a running turn; without one they must be a prompt."""
         if self.hearing.agent_state() not in ("running", "waiting"):
             return "promptRequired"
         await self.port.say(said.op())
         return "injected"
 
     async def cancel(self) -> None:
-        """End the turn, or the wait for others who go on. Every prompt is answered."""
+        """End the turn, or the wait for agents that go on. Every prompt is answered."""
         if self._settling is not None and self.hearing.agent_state() == "idle":
             self._settling.cancel()
             self.prompts.end_taken("cancelled")

@@ -1,4 +1,4 @@
-"""Calls of one agent as cards: each is told when it begins, and ends exactly once."""
+"""Calls of one agent as cards: each is reported when it begins, and ends exactly once."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,7 +18,7 @@ from teamwright.surfaces.view.text import one_line
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.catalog import traits_of
 
-MOST_LAST = 2_000  # characters of a long output that end a display terminal
+MOST_LAST = 2_000  # characters of the end of a long output, for a display terminal
 
 
 class ShownCall(Struct):
@@ -26,20 +26,20 @@ class ShownCall(Struct):
     args: Mapping[str, Any] = {}
     status: str = "pending"
     whole: bool = False  # its arguments are known
-    printed: str = ""  # of its output, in a display terminal
+    printed: str = ""  # output already sent to a display terminal
 
 
 class CallKeeper(Protocol):
-    """Tells on of a call whose agent works on when the call itself has its result."""
+    """Keeps a call open if its agent works on after the call has its result."""
 
     def keeps(self, call: CallId) -> bool: ...
     def called(self, call: CallId, args: Mapping[str, Any]) -> None:
-        """It may start somebody."""
+        """A call was made that may start an agent."""
         ...
 
     def take_over(self, call: CallId) -> None: ...
     def settled(self, call: CallId, status: str) -> None:
-        """It has ended, and was told so."""
+        """The call has ended, and was reported so."""
         ...
 
 
@@ -63,13 +63,13 @@ class Calls:
         self.open: dict[CallId, ShownCall] = {}
 
     def begin(self, id: CallId, tool: str) -> None:
-        """Its block begins to stream in."""
+        """The call's block begins to stream in."""
         if id not in self.open:
             self.open[id] = ShownCall(tool)
             self._tell(self._started(id, tool, words=one_line(tool), kind=shows.kind_of(tool)))
 
     def whole(self, call: ToolCall) -> None:
-        """The reply is there, and with it the arguments."""
+        """The reply is complete, and with it the call's arguments."""
         self.begin(call.id, call.name)
         args = {} if call.fault else call.args
         traits, cwd = traits_of(call.name), self._cwd()
@@ -84,7 +84,7 @@ class Calls:
         } | self._named(call.name)
         if traits.delegates:
             self._keeper.called(call.id, args)
-        if traits.effects == "none" or traits.delegates:  # no event tells when they begin
+        if traits.effects == "none" or traits.delegates:  # no event tells when these begin
             update["status"] = found.status = "in_progress"
         if self._terminals and traits.runs:
             update["content"] = [{"type": "terminal", "terminalId": call.id}]
@@ -93,7 +93,7 @@ class Calls:
         self._tell(update)
 
     def restore(self, id: CallId, tool: str, args: Mapping[str, Any]) -> None:
-        """One that was told already, and still runs."""
+        """Take in a call that was already reported and still runs."""
         self.open[id] = ShownCall(tool, args, "in_progress", whole=True)
 
     def started(self, id: CallId) -> None:
@@ -140,7 +140,7 @@ class Calls:
         self._keeper.settled(event.call_id, update["status"])
 
     def _more(self, call: ShownCall, output: str) -> str:
-        """What an editor's terminal has not printed yet; nothing while the middle of a long output is left out."""
+        """Output that an editor's terminal has not printed yet; empty while the middle of a long output is left out."""
         if not output.startswith(call.printed):
             return ""
         more, call.printed = output[len(call.printed) :], output
@@ -168,13 +168,13 @@ class Calls:
         return found
 
     def fail(self, id: CallId, why: str) -> None:
-        """Nothing will come of it any more."""
+        """The call will have no result."""
         if self.open.pop(id, None) is not None:
             self._tell(self._update(id, status="failed", content=[shows.text_content(why)]))
             self._keeper.settled(id, "failed")
 
     def fail_all(self, why: str, *, unfinished: bool = False) -> None:
-        """`unfinished`: only those of a reply that never became whole."""
+        """`unfinished`: only calls of a reply that never became whole."""
         for id, call in list(self.open.items()):
             if not (unfinished and call.whole):
                 self.fail(id, why)

@@ -26,35 +26,35 @@ from teamwright.tools.bounds import bounded
 from teamwright.tools.catalog import traits_of
 
 EVERY = 0.25  # seconds between two updates of one card
-MOST_LINES = 8  # of what an agent did last
+MOST_LINES = 8  # the last things that an agent did
 _MARKS = {"running": "…", "ok": "✓", "error": "✗", "denied": "✗"}
 
 
 class Card(Struct):
     agent: AgentId
     call: CallId  # its id in the editor
-    status: str = ""  # as it was told
+    status: str = ""  # as last reported
     wanted: str = "in_progress"
     report: str = ""  # of an agent that has ended
-    version: int = -1  # of the conversation that was told
+    version: int = -1  # version of the conversation that was reported
     due: float = 0.0
     mate: bool = False
-    own: bool = False  # no call of the main agent that still runs stands behind it: its end is told here
-    new: bool = False  # the editor has not heard of it
+    own: bool = False  # no running call of the main agent belongs to it: its end is reported here
+    new: bool = False  # the editor does not know it yet
 
 
 class Cards:
-    """Those of agents that the main agent started, and of everybody in its teams."""
+    """Cards of agents that the main agent started, and of all members of its teams."""
 
     def __init__(self, view: SessionFold, tell: Tell, *, steps: bool = True) -> None:
-        """`steps`: they show what is done; else that is told elsewhere."""
+        """`steps`: cards show what is done; otherwise that is shown elsewhere."""
         self._view, self._tell, self._steps = view, tell, steps
         self.cards: dict[AgentId, Card] = {}
         self._calls: dict[CallId, AgentId] = {}
         self._named: dict[str, CallId] = {}  # calls that were to start a teammate, by its name
 
     def keeps(self, call: CallId) -> bool:
-        """Whoever this call started has not ended."""
+        """Whether an agent that this call started has not ended."""
         card = self._of(call)
         return card is not None and (card.wanted == "in_progress" or card.mate)
 
@@ -66,7 +66,7 @@ class Cards:
             self._named[name] = call
 
     def replied(self, event: Replied) -> None:
-        """An earlier reply of the main agent."""
+        """Take in an earlier reply of the main agent."""
         for call in event.message.calls:
             if traits_of(call.name).delegates and not call.fault:
                 self.called(call.id, call.args)
@@ -80,7 +80,7 @@ class Cards:
             self.close(card, status)
 
     def hear(self, record: Record) -> None:
-        """After the fold has heard it."""
+        """Called after the fold has heard the record."""
         event, id = record.event, record.agent
         match event:
             case AgentStarted() if event.parent == self._view.main or event.team:
@@ -131,23 +131,23 @@ class Cards:
         card.own, card.version = True, self._view.talk(card.agent).version
 
     def close_all(self, *, told: bool) -> None:
-        """Those of earlier times have ended. `told`: the editor has heard of them."""
+        """Close earlier cards. `told`: the editor already knows them."""
         for card in self.cards.values():
             self.close(card, "completed")
             card.new = not told
 
     def end_all(self) -> None:
-        """The session is closed, and all who worked in it have stopped; a teammate can be woken again."""
+        """The session is closed, and everybody in it has stopped; a teammate can be woken again."""
         for card in self.cards.values():
             card.own = True
             if card.wanted == "in_progress":
                 card.wanted = "completed" if card.mate else "failed"
         self.tell_all()
 
-    # --- what is told
+    # --- output
 
     def tell_due(self, *, now: float | None = None) -> float | None:
-        """Tell what has changed; the seconds until more is due, None if nothing waits."""
+        """Report changes that are due; returns the seconds until more is due, None if nothing waits."""
         at = time.monotonic() if now is None else now
         waits = [self._tell_one(card, at) for card in self.cards.values()]
         return min((wait for wait in waits if wait is not None), default=None)
@@ -191,7 +191,7 @@ class Cards:
 
 
 def _line(item: Item) -> str:
-    """A step, or words; empty for what the card needs not say."""
+    """A step or words as a line; empty if the card leaves it out."""
     match item:
         case Step():
             if traits_of(item.tool).talks and isinstance(words := item.args.get("message"), str):

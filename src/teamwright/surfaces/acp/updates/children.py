@@ -1,4 +1,4 @@
-"""Agents beneath the main one for editors that show what each says: beside its call, or as a session of its own."""
+"""Sub-agents, for editors that show what each says: next to its call, or as a session of its own."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -30,7 +30,7 @@ TellIn = Callable[[str, dict[str, Any]], None]  # in the session of this id
 
 
 class Children:
-    """`cards`: nothing of them is told here."""
+    """`cards`: sub-agents are shown as cards only, and nothing is told here."""
 
     def __init__(self, show: Show, root: str, view: SessionFold, tell: TellIn, cwd: Callable[[], str]) -> None:
         self.show: Show = show

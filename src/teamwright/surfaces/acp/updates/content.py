@@ -1,4 +1,4 @@
-"""How a call looks in an editor: its kind, title, places, and what it shows."""
+"""How a call looks in an editor: its kind, title, places, and content."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ from teamwright.surfaces.view import text as words
 from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.catalog import traits_of
 
-MOST_FILE = 256 * 1024  # bytes of a file that a diff shows whole
+MOST_FILE = 256 * 1024  # bytes of a file that a diff shows completely
 MOST_OUTPUT = 60_000  # characters of a result
-MOST_RAW = 20_000  # characters of one argument beside a card
+MOST_RAW = 20_000  # characters of one raw argument
 _ACCESS = {"read": "read", "search": "search", "write": "edit"}
 
 
@@ -32,7 +32,7 @@ def kind_of(tool: str) -> str:
 
 
 def title_of(tool: str, args: Mapping[str, Any], cwd: str) -> str:
-    """What the app says of it, on one line and safe to draw. What is done to a file is not in its name."""
+    """The app's words for it, on one line and safe to draw. For a file tool the tool's name is left out."""
     about = words.title(tool, dict(args), cwd)
     if not about or traits_of(tool).path is not None:
         return f"{words.one_line(tool)} {about}".rstrip()
@@ -55,7 +55,7 @@ def text_content(text: str) -> dict[str, Any]:
 
 
 def result_content(content: Sequence[Content]) -> list[dict[str, Any]]:
-    """What a call gave back; hidden characters are written out."""
+    """The result of a call, with hidden characters written out."""
     shown: list[dict[str, Any]] = []
     for block in content:
         if isinstance(block, Image):
@@ -78,7 +78,7 @@ def diff_content(path: str, old: str | None, new: str) -> dict[str, Any]:
 
 
 def diffs_before(tool: str, args: Mapping[str, Any], patch: Sequence[Hunk], cwd: str) -> list[dict[str, Any]]:
-    """What a call would change in its file as it is now. Reads it: blocks."""
+    """What a call would change in its file as it is now. Reads the file: blocks."""
     traits = traits_of(tool)
     if traits.path is None or (change := traits.change) is None:
         return []
@@ -97,7 +97,7 @@ def diffs_before(tool: str, args: Mapping[str, Any], patch: Sequence[Hunk], cwd:
 
 
 def diffs_after(path: str, patch: Sequence[Hunk], *, created: bool) -> list[dict[str, Any]]:
-    """What a call has changed in its file, which is there now. Reads it: blocks."""
+    """What a call has changed in its file as it is now. Reads the file: blocks."""
     now = read_small(path)
     if created and now is not None:
         return [diff_content(path, None, now)]
@@ -108,7 +108,7 @@ def diffs_after(path: str, patch: Sequence[Hunk], *, created: bool) -> list[dict
 
 
 def diffs_of_patch(path: str, patch: Sequence[Hunk]) -> list[dict[str, Any]]:
-    """The changed parts alone."""
+    """Only the changed parts."""
     return [diff_content(path, _side(hunk, "-"), _side(hunk, "+")) for hunk in patch]
 
 
@@ -117,7 +117,7 @@ def _side(hunk: Hunk, sign: str) -> str:
 
 
 def _applied(text: str, patch: Sequence[Hunk], *, back: bool = False) -> str | None:
-    """The text with these changes, or without them again; None where it does not hold what they speak of."""
+    """The text with these changes applied, or undone; None if it does not contain what they refer to."""
     gone, come = ("+", "-") if back else ("-", "+")
     lines, out, at = text.split("\n"), list[str](), 0
     for hunk in patch:
@@ -132,7 +132,7 @@ def _applied(text: str, patch: Sequence[Hunk], *, back: bool = False) -> str | N
 
 
 def read_small(path: str) -> str | None:
-    """A text file that a diff can show whole; None if it is none. Blocks."""
+    """A text file that a diff can show completely, else None. Blocks."""
     try:
         data = read_whole(path, MOST_FILE)
         return None if data is None else data.decode()

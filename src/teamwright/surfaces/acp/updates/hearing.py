@@ -40,13 +40,13 @@ from teamwright.surfaces.view.text import one_line, tokens
 from teamwright.surfaces.view.view import SessionFold
 from teamwright.tools.bounds import visible
 
-JOIN = 0.03  # seconds for which words of one message are joined
+JOIN = 0.03  # seconds for which a message's words are joined
 TITLE = 80  # characters
 CLOSED = "The session was closed."
 
 
 class Hearing:
-    """Everything that the editor is told of one session, but for answers to its requests."""
+    """Tells the editor everything about one session, except answers to its requests."""
 
     def __init__(self, port: SessionPort, wire: Wire, client: Client, config: Config, prompts: Prompts) -> None:
         self._port, self._wire, self._client = port, wire, client
@@ -59,14 +59,14 @@ class Hearing:
         self.consent: EditorConsent | None = None
         self.seen: dict[AgentId, int] = {}
         self.title = ""
-        self.aside = anyio.Event()  # the next answer to a side question was told
+        self.aside = anyio.Event()  # set when the next answer to a side question was told
         self._state, self._settings, self._usage = "idle", ("", "", ""), (0, 0, 0.0)
         self._tasks, self._plan = 0, list[dict[str, Any]]()
 
     def _cwd(self) -> str:
         return self._port.facts.cwd
 
-    # --- out
+    # --- output
 
     def tell(self, update: dict[str, Any]) -> None:
         self.tell_in(self._port.id, update)
@@ -80,7 +80,7 @@ class Hearing:
         self.tell(chunk_of(kind, visible(text), str(uuid.uuid4())))
 
     def note(self, text: str, severity: str = "info") -> None:
-        """A line for the person that is no part of the conversation."""
+        """A line for the person outside of the conversation."""
         if self._client.notices:
             title, _, more = visible(text).partition("\n")
             about = {"description": more} if more else {}
@@ -92,13 +92,13 @@ class Hearing:
         self.voice.calls.fail_all(why)
 
     def close(self) -> None:
-        """Nothing more will come: no call is left open."""
+        """Nothing more will come, so no call is left open."""
         self.voice.flush()
         self.voice.calls.fail_all(CLOSED)
         self.cards.end_all()
 
     def show_running(self, *, told: bool) -> None:
-        """Calls of the main agent that run while it is joined."""
+        """Show calls of the main agent that run when it is joined."""
         fold, cwd = self.view.folds.get(self._port.main), str(self._port.cwd)
         for step in fold.steps.values() if fold else ():
             if not told:
@@ -106,15 +106,15 @@ class Hearing:
             self.voice.calls.restore(step.call_id, step.tool, step.args)
 
     def agent_state(self) -> str:
-        """Of the main one."""
+        """State of the main agent."""
         return self.view.agent(self._port.main).state
 
-    # --- what comes
+    # --- input
 
     async def hear(self, record: Record) -> None:
         if record.n:
             if record.n <= self.seen.get(record.agent, 0):
-                return  # it was there already
+                return  # it was already there
             self.seen[record.agent] = record.n
         main = record.agent == self._port.main
         self.view.apply(record)
@@ -165,7 +165,7 @@ class Hearing:
                 pass
 
     async def _taken(self, event: LettersTaken, record: Record) -> None:
-        """The agent reads: what others say to it is told, what the editor said is known there."""
+        """The agent reads letters: tell what others said to it; the editor knows its own."""
         others, unwanted = self._prompts.took(event)
         id = line_uuid(record.agent, record.n)
         for text in others:
@@ -206,7 +206,7 @@ class Hearing:
             case _:
                 pass
 
-    # --- what has changed
+    # --- changes
 
     def _tell_changes(self) -> None:
         facts = self._port.facts
@@ -230,7 +230,7 @@ class Hearing:
         self.tell({"sessionUpdate": "config_option_update", "configOptions": self._config.options()})
 
     def settle_settings(self) -> None:
-        """As they are now, the editor knows them."""
+        """The editor knows the present settings."""
         facts = self._port.facts
         self._settings = (facts.mode, facts.model, str(self._config.effort))
 
@@ -243,11 +243,11 @@ class Hearing:
             size = facts.room or facts.window
             self.tell({"sessionUpdate": "usage_update", "used": facts.window, "size": size, "cost": cost})
 
-    # --- what waits a moment
+    # --- delayed output
 
     def flush(self) -> float | None:
-        """Tell what has waited long enough; the seconds until more is due. Nothing is dropped for a slow reader:
-        words go on being joined."""
+        """Tell what has waited long enough; returns the seconds until more is due. Nothing is dropped for a slow
+        reader: words are joined longer."""
         if self._wire.congested:
             return JOIN
         for voice in (self.voice, *self.children.voices):
@@ -255,7 +255,7 @@ class Hearing:
         return self.cards.tell_due()
 
     async def tell_rest(self) -> None:
-        """All that an answer to a prompt must come after."""
+        """Tell everything that must come before an answer to a prompt."""
         for voice in (self.voice, *self.children.voices):
             voice.flush()
         self.cards.tell_all()

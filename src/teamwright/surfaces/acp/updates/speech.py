@@ -15,25 +15,25 @@ def chunk_of(kind: str, text: str, id: str) -> dict[str, Any]:
 
 
 class Speech:
-    """One reply's text, or its thoughts. What has been told cannot be taken back."""
+    """One reply's text, or its thoughts. What was told cannot be taken back."""
 
     def __init__(self, kind: Kind, tell: Tell, agent: AgentId) -> None:
         self._kind: Kind = kind
         self._tell, self._agent = tell, agent
         self._id = ""
         self._said: list[str] = []  # told or waiting under this id
-        self._waiting: list[str] = []  # of it, not told yet
-        self._again: str | None = None  # what an attempt after a void one has brought, while that was said already
+        self._waiting: list[str] = []  # not told yet
+        self._again: str | None = None  # text of a new attempt, as long as it repeats what was already said
         self._voids = 0
 
     def begin(self, line: int) -> None:
-        """A reply that will probably be this line of the transcript."""
+        """Begin a reply that will probably be this line of the transcript."""
         self.flush()
         self._id = self._name(line)
         self._said, self._again, self._voids = [], None, 0
 
     def retry(self) -> None:
-        """The attempt is void. The next one may say the same."""
+        """The attempt failed. The next one may say the same."""
         self._again = "" if self._said else None
 
     def add(self, text: str) -> None:
@@ -45,7 +45,7 @@ class Speech:
         self._agree(self._again)
 
     def end(self, whole: str, line: int) -> None:
-        """The reply as it stands in the transcript: what was not streamed of it is told now."""
+        """The reply as the transcript has it: tell what was not streamed."""
         if not self._said:
             self._id = self._name(line)
         if whole.strip():
@@ -54,7 +54,7 @@ class Speech:
         self._said, self._again = [], None
 
     def _agree(self, text: str) -> None:
-        """Tell what is new; a text that differs from what was said begins a new message."""
+        """Tell what is new. A text that differs from what was said begins a new message."""
         said = "".join(self._said)
         if said.startswith(text):
             return
@@ -71,6 +71,6 @@ class Speech:
             self._tell(chunk_of(self._kind, text, self._id))
 
     def _name(self, line: int) -> str:
-        """A message is known by its line of stream-json; its thoughts have a name of their own."""
+        """A message has the id of its stream-json line; thoughts have an id of their own."""
         id = line_uuid(self._agent, line)
         return id if self._kind == "agent_message_chunk" else str(uuid.uuid5(uuid.NAMESPACE_OID, f"thought:{id}"))

@@ -31,7 +31,7 @@ VOID = "The model began this call and did not finish it."
 
 
 class Voice:
-    """`meta` stands beside each of its updates."""
+    """`meta` is added to each update."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Voice:
         self.calls = Calls(self._tell_call, cwd, keeper, terminals=terminals)
         self._text = Speech("agent_message_chunk", self._tell, agent)
         self._thought = Speech("agent_thought_chunk", self._tell, agent)
-        self._line = 0  # the last one of its transcript
+        self._line = 0  # last line of its transcript
         self._begun = False  # its reply was heard from the beginning
 
     def flush(self) -> None:
@@ -108,7 +108,7 @@ class Voice:
         self.calls.fail_all(VOID, unfinished=True)
 
     def _tell_call(self, update: dict[str, Any]) -> None:
-        """What was said before it comes before it."""
+        """Tell the words before a call first."""
         self.flush()
         self._tell(update)
 

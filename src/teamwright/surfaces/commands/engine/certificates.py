@@ -1,4 +1,4 @@
-"""Certificates for an engine: an authority of its own, whose key is thrown away, and one for all of its nodes."""
+"""Certificates for an engine: its own authority, whose key is thrown away, and one certificate for all of its nodes."""
 
 import datetime
 import ipaddress

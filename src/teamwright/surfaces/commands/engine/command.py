@@ -1,4 +1,4 @@
-"""`teamwright engine`: makes an engine's server, runs it, adds identities, and tells how it is."""
+"""`teamwright engine`: sets up an engine's server, runs it, adds identities, and shows its status."""
 
 import sys
 from argparse import ArgumentParser, Namespace

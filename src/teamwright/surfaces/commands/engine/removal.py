@@ -1,4 +1,4 @@
-"""`teamwright sessions delete ID --engine URL`: removes a session from an engine, with all that only it has there."""
+"""`teamwright sessions delete ID --engine URL`: removes a session from an engine, with all that only it uses there."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ async def _remove(address: "Address", ids: Sequence[str]) -> int:
 
 
 async def _find(space: "Space", named: str) -> SessionId:
-    """Also one that was removed before and not purged to its end."""
+    """Also finds a session that was removed before, but not completely purged."""
     from teamwright.store.acts.removal import select_removed  # noqa: PLC0415
     from teamwright.store.db.statements import fetch_all  # noqa: PLC0415
 

@@ -16,10 +16,10 @@ def users_text(space: str, people: Mapping[str, tuple[Role, str]]) -> str:
 
 
 def rights(space: str, role: Role, name: str) -> str:
-    """Each writes under its own name alone, and nobody what only the server pushes (`out`).
+    """Each identity writes only under its own name, and never to subjects that only the server pushes (`out`).
 
-    A worker reads the streams and makes, changes, purges and deletes none. Snapshots are beyond its reach: whoever
-    begins with one believes it.
+    A worker reads the streams, but cannot make, change, purge or delete any. It has no access to snapshots, because
+    their readers trust them.
     """
     own = [f"tw.{space}.log.{role}.{name}", f"tw.{space}.lines.{role}.{name}.>", f"tw.{space}.live.>"]
     own += [f"$O.tw_{space}.>"]

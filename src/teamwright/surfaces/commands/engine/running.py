@@ -1,4 +1,4 @@
-"""`teamwright engine run`: the server in the foreground, and the space in it, which workers cannot make."""
+"""`teamwright engine run`: runs the server in the foreground, and makes the space in it, which workers cannot do."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ from teamwright.core.text import shown
 from teamwright.store.engine.wire.address import read_named
 from teamwright.surfaces.commands.engine import server
 
-_LIMIT = 120.0  # seconds for the server, or for a majority of the nodes, to be there
+_LIMIT = 120.0  # seconds until the server, or a majority of the nodes, is up
 _PAUSE = 0.3
 
 
 def run_server(directory: Path, node: int | None) -> int:
-    """In place of this program."""
+    """Replaces this program by the server."""
     plan = server.read_plan(directory)
     several = len(plan.hosts) > 1
     if several and node is None:
@@ -31,7 +31,7 @@ def run_server(directory: Path, node: int | None) -> int:
 
 
 def _prepare_beside(directory: Path) -> None:
-    """In a process that is nobody's child, because the server would not collect it."""
+    """Runs in a detached process, because the server would not reap a child."""
     if (child := os.fork()) == 0:
         if os.fork() == 0:
             os.setsid()
@@ -45,7 +45,7 @@ def _prepare_beside(directory: Path) -> None:
 
 
 def _silence() -> None:
-    """Errors are still shown, where the server's own are."""
+    """Errors are still shown among the server's own."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nowhere, stream)

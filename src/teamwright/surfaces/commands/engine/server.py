@@ -1,6 +1,6 @@
-"""The directory of an engine's server: its configuration, its identities, and the addresses that are given out.
+"""The directory of an engine's server: its configuration, its identities, and the addresses to give out.
 
-Paths in it are relative, so that it can be copied to the other nodes as it is.
+Paths in it are relative, so that it can be copied unchanged to the other nodes.
 """
 
 import os
@@ -19,22 +19,22 @@ from teamwright.osfiles.private import make_dir, write_file
 from teamwright.surfaces.commands.engine.rights import Role, users_text
 
 OLDEST = (2, 12)
-SERVER = "teamwright"  # how our servers' names begin: they sync each write
+SERVER = "teamwright"  # how our servers' names begin, which tells that they sync each write
 _NODES = (1, 3)
-_ROUTES = 2000  # between the port for clients and the one for other nodes
+_ROUTES = 2000  # distance between the port for clients and the one for other nodes
 _NAME = re.compile(r"[a-z0-9-]{1,32}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]")
 _TLS = 'tls { cert_file: "server.pem", key_file: "server-key.pem", ca_file: "ca.pem"'
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What `engine init` was told; kept as `engine.json`, with the role and the password of each identity."""
+    """What `engine init` was told, kept as `engine.json`, with the role and the password of each identity."""
 
     hosts: tuple[str, ...]
     port: int
     space: str
     tls: bool = False
-    routes: str = ""  # the password of the nodes among themselves
+    routes: str = ""  # password between the nodes
     people: dict[str, tuple[Role, str]] = {}
 
     def url(self, name: str) -> str:
@@ -43,12 +43,12 @@ class Plan(msgspec.Struct, frozen=True):
         return f"{scheme}://{name}:{self.people[name][1]}@{places}/{self.space}"
 
     def file(self, node: int, kind: str) -> str:
-        """`server.conf`, or `server-2.conf` where there are several."""
+        """`server.conf`, or `server-2.conf` if there are several nodes."""
         return f"server.{kind}" if len(self.hosts) == 1 else f"server-{node}.{kind}"
 
 
 def make(directory: Path, hosts: tuple[str, ...], port: int, space: str, *, tls: bool = False) -> None:
-    """A new one, with an identity for a lead and one for workers."""
+    """Make an engine, with one identity for a lead and one for workers."""
     if (directory / "engine.json").exists():
         raise UsageError(f"{directory} is an engine already; `teamwright engine run {directory}` starts it")
     for what, text, pattern in (*(("--host", host, _HOST) for host in hosts), ("--space", space, _NAME)):
@@ -112,7 +112,7 @@ def read_plan(directory: Path) -> Plan:
 
 
 def add(directory: Path, role: str, name: str) -> Path:
-    """A further identity; a server that runs here takes it up at once. The file of its address."""
+    """Add an identity, which a server that runs here learns at once. Returns the file of its address."""
     plan = read_plan(directory)
     if role not in ("lead", "worker"):
         raise UsageError(f"{role!r} is neither lead nor worker: `teamwright engine add lead|worker NAME DIR`")
@@ -127,7 +127,7 @@ def add(directory: Path, role: str, name: str) -> Path:
 
 
 def _write(directory: Path, plan: Plan, *names: str) -> None:
-    """The addresses of these, and all identities for the server."""
+    """Write the addresses of these identities, and all identities for the server."""
     write_file(directory / "users.conf", users_text(plan.space, plan.people).encode())
     write_file(directory / "engine.json", msgspec.json.encode(plan))
     for name in names:
@@ -147,7 +147,7 @@ def _reload(directory: Path) -> None:
 
 
 def find_server() -> str:
-    """nats-server on PATH, if it is new enough; else that of the wheel beside this Python."""
+    """nats-server on PATH, if it is new enough; else the one that a wheel installed next to this Python."""
     found = [shutil.which("nats-server"), str(Path(sys.executable).with_name("nats-server"))]
     for program in found:
         if program and Path(program).is_file() and _version(program) >= OLDEST:

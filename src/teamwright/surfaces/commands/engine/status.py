@@ -1,4 +1,4 @@
-"""`teamwright engine status`: the server, the log, who is there, and in words what is not safe."""
+"""`teamwright engine status`: shows the server, the log, the processes, and warnings about what is not safe."""
 
 import os
 import sys
@@ -99,7 +99,7 @@ async def _describe(space: "Space") -> dict[str, Any]:
 
 
 async def _strangers(space: "Space") -> list[dict[str, Any]]:
-    """Who has written into transcripts of agents that it never ran. Nobody takes these lines."""
+    """Workers that wrote into transcripts of agents that they never ran. These lines do not count."""
     from teamwright.store.engine.holders import find_strangers  # noqa: PLC0415
 
     written = await space.lines.written()

@@ -11,7 +11,7 @@ _TAKES_PATH = re.compile(r"FILE|DIR|PATH")
 
 
 class OptionSpec(Struct, frozen=True):
-    """`value`: what it takes, by its name in the help; empty for a switch."""
+    """`value` is the help's name for the value that it takes; empty for a switch."""
 
     names: tuple[str, ...]
     words: str
@@ -24,7 +24,7 @@ class OptionSpec(Struct, frozen=True):
 
 
 class CommandSpec(Struct, frozen=True):
-    """`name` is empty for the program itself. `choices` are the words that it takes without a dash."""
+    """`name` is empty for the program itself. `choices` are words that it takes without a dash."""
 
     name: str
     words: str
@@ -105,7 +105,7 @@ def _all_words(command: CommandSpec) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As one word of any of the three shells."""
+    """The text as one word in any of the three shells."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -156,7 +156,7 @@ def _zsh_option(option: OptionSpec) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without what zsh reads as a border."""
+    """The text without characters that zsh takes for separators."""
     return text.replace("`", "").replace(":", ";").replace("\\", "")
 
 

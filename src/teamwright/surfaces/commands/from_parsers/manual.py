@@ -9,7 +9,7 @@ _BACKQUOTED = re.compile(r"`([^`]+)`")
 
 
 def manual_pages(parsers: Mapping[str, ArgumentParser], commands: Mapping[str, str], version: str) -> dict[str, str]:
-    """File names and texts. `parsers` begin with that of the program itself, under an empty name."""
+    """Texts by file name. The first of `parsers` is the program's own, under an empty name."""
     pages: dict[str, str] = {}
     for name, parser in parsers.items():
         title = f"{NAME}-{name}" if name else NAME
@@ -70,7 +70,7 @@ def _shown(parser: ArgumentParser) -> Iterator[Action]:
 
 
 def _examples(parser: ArgumentParser) -> Iterator[str]:
-    """The end of the help, as it is printed there."""
+    """The examples at the end of the help, as printed there."""
     found = (parser.epilog or "").removeprefix("examples:\n").rstrip()
     if found:
         yield ".SH EXAMPLES"
@@ -80,7 +80,7 @@ def _examples(parser: ArgumentParser) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Backquotes become bold; nothing in it is a request to the formatter."""
+    """Backquotes become bold; nothing is taken for a request of the formatter."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = _BACKQUOTED.sub(r"\\fB\1\\fR", text)
     return f"\\&{text}" if text.startswith((".", "'")) else text

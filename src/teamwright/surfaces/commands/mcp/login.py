@@ -46,7 +46,7 @@ async def _connect(config: ServerConfig, ground: Workspace) -> int:
 
 
 async def _show(address: str) -> None:
-    """The browser is opened, and the address is printed as well: it may be the wrong one, or none."""
+    """Open the browser and print the address as well: it may be the wrong browser, or none."""
     opened = await open_browser(address, os.environ)
     _say(f"{'Agree in the browser, or open' if opened else 'Open'} this address in one on this machine:\n{address}")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`teamwright mcp serve`: serves teams as MCP tools, over pipes or at an address. The client is the lead."""
+"""`teamwright mcp serve`: serves teams as MCP tools, over pipes or at an address. The client acts as the lead."""
 
 import signal
 import sys
@@ -29,7 +29,7 @@ from teamwright.tools.agents.team import TeamCreate, TeamDelete
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, schema_of
 
-MOST_WAIT = 3600.0  # seconds of one call
+MOST_WAIT = 3600.0  # seconds for one call
 INSTRUCTIONS = """\
 Teams of coding agents that work in this directory; you are their lead. team_create, then teammate_spawn for each \
 member, with all it must know in its prompt. Put work that anybody may do on the shared list by task_create: idle \
@@ -86,7 +86,7 @@ READING = frozenset({"task_list", "list_agents", "wait_idle"})
 
 
 async def serve(options: Options, run: Callable[[Server[Any]], Awaitable[None]]) -> int:
-    """`run` lets clients reach it, until they leave or a signal comes. Teams stay: `--resume` resumes them."""
+    """`run` serves clients until they leave or a signal comes. Teams stay: `--resume` resumes them."""
     session = await open_session(options)
     for note in session.notes:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
@@ -126,7 +126,7 @@ def build_server(driver: ManualLead) -> Server[Any]:
 
 
 def list_tools(driver: ManualLead) -> list[types.Tool]:
-    """Without those that a rule takes from the main agent."""
+    """The tools, except those that a rule takes from the main agent."""
     have = driver.tools
     tools = [_tool(name, words, dict(have[ours].spec.schema)) for name, (ours, words) in SAME.items() if ours in have]
     for name, (args, words) in OWN.items():
@@ -194,7 +194,7 @@ async def _wait(driver: ManualLead, args: Mapping[str, Any]) -> Outcome:
 
 
 def _message(letter: Letter) -> dict[str, Any]:
-    """One letter for a program. Who sent it is the runtime's word, never the text's."""
+    """One letter for a program. The sender comes from the runtime, never from the text."""
     body, sender = letter.body, letter.sender.name or letter.sender.kind
     found: dict[str, Any] = {"id": letter.id, "from": sender}
     match body:

@@ -97,7 +97,7 @@ def run_mcp(parser: ArgumentParser, args: Sequence[str]) -> int:
 
 
 def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own arguments, and those of the command that is added: what follows `--`, or the command's first word."""
+    """Our own arguments, and those of the added command: all after `--`, or from the command's first word on."""
     words = 0
     takes_value = False
     for n, arg in enumerate(args):
@@ -114,11 +114,11 @@ def _divide(args: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(args), []
 
 
-# --- looking
+# --- reading
 
 
 def _servers(found: Namespace, ground: Workspace) -> dict[str, ServerConfig]:
-    """Those in effect; a listing also shows what is turned off."""
+    """Servers in effect; a listing also shows those that are turned off."""
     servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config, plugins=found.plugins)
     if found.action == "list":
         off = {config.name: replace(config, fault=OFF) for config in servers.off}
@@ -147,7 +147,7 @@ def _list(found: Namespace, ground: Workspace) -> int:
 
 
 def _from(config: ServerConfig, home: str) -> str:
-    """Its source; and the file where that is another program's."""
+    """The server's source, with the file if that belongs to another program."""
     if Path(config.file).name != NAME:
         return config.source
     return f"{config.source}, {config.file.replace(home, '~', 1)}"
@@ -169,7 +169,7 @@ def _kind(reach: Reach) -> str:
 
 
 def _where(reach: Reach) -> str:
-    """Without what may be secret: variables, headers, and the parts of an address that hold keys."""
+    """The address without what may be secret: variables, headers, and parts of URLs that hold keys."""
     match reach:
         case Stdio(command, args):
             return " ".join(concealed([command, *args]))
@@ -227,14 +227,14 @@ def _sign(found: Namespace, ground: Workspace) -> int:
 
 
 def _hush(words: str) -> None:
-    """The state says it."""
+    """Says nothing: the state does."""
 
 
 # --- changing
 
 
 def _file(scope: str, ground: Workspace) -> tuple[Path, str]:
-    """Where a scope keeps its servers, and under which name."""
+    """The file in which a scope keeps its servers, and the key there."""
     match scope:
         case "user":
             return ground.home.root / "settings.json", "mcp"
@@ -245,7 +245,7 @@ def _file(scope: str, ground: Workspace) -> tuple[Path, str]:
 
 
 def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The whole file and its servers. Raises SettingsError for one that we must not write over."""
+    """The whole file and its servers. Raises SettingsError if we must not overwrite it."""
     whole = read_json(path) or {}
     servers = whole.setdefault(key, {})
     if not isinstance(servers, dict):
@@ -256,7 +256,7 @@ def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _write(path: Path, whole: dict[str, Any], scope: str, ground: Workspace) -> None:
     write_file(path, msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
     if scope == "project":
-        path.chmod(0o644)  # a file of the project, for everybody who works on it
+        path.chmod(0o644)  # a project's file, for everybody who works on it
     elif scope == "local":
         leave_out_file(path)  # it may hold a token
     agree_to_own(ground.project, path, ground.changed, state=ground.home.root)
@@ -268,7 +268,7 @@ def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
     name, target, *rest = words
     value = _described(found, target, rest)
     fault = read_server(name, value, ground.env).fault
-    if fault and "a variable that is not set" not in fault:  # a variable may be set where it is used
+    if fault and "a variable that is not set" not in fault:  # the variable may be set where the server is used
         raise UsageError(f"mcp add: {fault}")
     scope = found.scope or "local"
     path, key = _file(scope, ground)
@@ -285,7 +285,7 @@ def _add(found: Namespace, words: list[str], ground: Workspace) -> int:
 
 
 def _described(found: Namespace, target: str, rest: list[str]) -> dict[str, Any]:
-    """A server as its file has it, without what is empty."""
+    """A server as its file has it, without empty fields."""
     kind = found.transport or ("http" if target.startswith(("http://", "https://")) else "stdio")
     value: dict[str, Any]
     if kind == "stdio":
@@ -328,7 +328,7 @@ def _remove(found: Namespace, ground: Workspace, plugins: Plugins | None) -> int
 
 
 def _elsewhere(name: str, found: Namespace, ground: Workspace, plugins: Plugins | None) -> str:
-    """Where a server comes from that is in no file of ours, and how to get rid of it; empty if there is none."""
+    """Where a server comes from that is in no file of ours, and how to remove it; empty if there is none."""
     servers = configured(ground, found.mcp_config, strict=found.strict_mcp_config, plugins=found.plugins)
     config = servers.configs.get(name)
     if config is None:
@@ -338,7 +338,7 @@ def _elsewhere(name: str, found: Namespace, ground: Workspace, plugins: Plugins 
     if config.source != "plugin" or plugins is None or plugin is None:
         return f"it is in {config.file} ({config.source})"
     off = f"`teamwright plugins disable {plugin.name}`"
-    if plugin.name not in plugins.enabled:  # settings turn it on, or another program
+    if plugin.name not in plugins.enabled:  # turned on by settings or by another program
         off = f'`"enabledPlugins": {{"{plugin.origin or plugin.name}": false}}` in your settings'
     return f"it comes from the plugin {plugin.name} ({config.file}), which {off} switches off"
 

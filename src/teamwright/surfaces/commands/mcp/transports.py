@@ -26,7 +26,7 @@ async def serve_pipes(server: Server[Any]) -> None:
 
 
 def serve_at(port: int, env: MutableMapping[str, str], *, as_json: bool) -> Run:
-    """Listens at once. The token is taken out of `env`: what agents run must not have it."""
+    """Listens at once. The token is removed from `env`: agents' commands must not have it."""
     given = env.pop(TOKEN, "")
     if given and not re.fullmatch(r"[!-~]{20,512}", given):
         raise UsageError(f"{TOKEN} must have 20 to 512 characters of ASCII without spaces; without it one is made up")

@@ -1,4 +1,4 @@
-"""`teamwright teams delete`: removes a team that nobody leads any more, and tells what becomes of its worktrees."""
+"""`teamwright teams delete`: removes a team that nobody leads any more, and reports what happens to its worktrees."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ _PATIENCE = 60.0  # seconds for an engine
 
 
 def delete_team(name: str, engine: str | None, *, as_json: bool) -> int:
-    """Roster, inboxes and tasks go; a worktree goes only if it holds no work."""
+    """Removes roster, inboxes and tasks; a worktree only if it holds no work."""
     home = home_from(os.environ)
     if engine is not None:
         team, members = anyio.run(_delete_in_engine, home, name, engine)
@@ -93,7 +93,7 @@ def _settle(member: Member) -> dict[str, Any]:
 
 
 async def _close(path: Path) -> tuple[str, bool]:
-    """As at a teammate's shutdown: one without work goes."""
+    """As when a teammate shuts down: a worktree without work is removed."""
     found = await find_one(path, path.name)
     if found is None:
         return "gone already", True

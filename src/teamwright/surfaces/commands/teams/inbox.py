@@ -1,4 +1,4 @@
-"""`teamwright inbox`: lists every message of a team in order, with when it was sent and read."""
+"""`teamwright inbox`: lists every message of a team in order, with the times of sending and reading."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ from teamwright.surfaces.commands.tables import local_time, print_json, print_ta
 from teamwright.surfaces.view.letters import mail_words
 
 _PAGE = 1000
-_LONGEST = 20_000  # characters of a record that is still read
+_LONGEST = 20_000  # characters; longer records are not read
 
 
 def show_inbox(team: str | None, agent: str | None, *, as_json: bool) -> int:
-    """Of one team or of all; to one agent or to all. `NAME@TEAM` names both."""
+    """Messages of one team or all, to one agent or all. `NAME@TEAM` names both."""
     if team and agent is None and "@" in team:
         agent, team = split_address(team)
     home = home_from(os.environ)
@@ -50,7 +50,7 @@ def _check_team(team: str | None, known: list[str]) -> None:
 
 
 def _check_agent(agent: str, entries: list[MailEntry]) -> None:
-    """Whoever wrote or got a message is known; anybody else is probably mistyped."""
+    """A name that never wrote or got a message is probably mistyped."""
     known = {name for entry in entries for name in (entry.from_name, entry.to_name)}
     if agent.casefold() not in {name.casefold() for name in known}:
         raise UsageError(f"nobody called {agent} has mail there; names: {', '.join(sorted(known)) or 'none'}")
@@ -62,7 +62,7 @@ def _row(e: MailEntry, *, several: bool) -> list[str]:
 
 
 def _read_at(e: MailEntry) -> str:
-    """When, or why not."""
+    """When it was read, or why not."""
     if e.delivered_at is None or e.state not in ("stored", "delivered"):
         return "unread" if e.state == "stored" else e.state
     day, _, clock = local_time(e.delivered_at).partition(" ")
@@ -105,5 +105,5 @@ def _record(entry: MailEntry) -> dict[str, Any]:
 
 
 def _line(entry: MailEntry) -> str:
-    """As the app says it: a record becomes a sentence."""
+    """The message as the app shows it: a record becomes a sentence."""
     return entry.summary or shown(" ".join(mail_words(entry.text[:_LONGEST], "").split()), 200)

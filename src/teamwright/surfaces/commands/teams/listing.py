@@ -22,7 +22,7 @@ _LEFT = "lead gone: `teamwright --team NAME` leads it, `teams delete NAME` remov
 
 
 class TeamRow(Struct, frozen=True):
-    """One team of the list. `run` are the members that a living process runs."""
+    """One team in the list. `run` are the members that a living process runs."""
 
     team: Team
     members: Sequence[Member]
@@ -64,7 +64,7 @@ def _print_members(row: TeamRow) -> None:
 
 
 def _state(member: Member, row: TeamRow) -> str:
-    """What the store says last is not so any more where the process is gone."""
+    """The member's state. The stored one is out of date if its process is gone."""
     if member.is_lead:
         return member.state if row.led else "gone"
     stale = member.state in ("created", "running") and not row.led and member.agent not in row.run
@@ -89,7 +89,7 @@ async def _read(home: Home) -> list[TeamRow]:
 
 
 def _record(row: TeamRow) -> dict[str, Any]:
-    """The words of `config.json`, with those who have shut down."""
+    """The team as `config.json` has it, plus members that have shut down."""
     record = config(row.team, row.members)
     gone = [m for m in row.members if m.state == "shutdown"]
     listed = [*record["members"], *({"name": m.name, "agentId": m.address} | _short(m) for m in gone)]

@@ -1,4 +1,4 @@
-"""Finds what team members wait for from the store and their transcripts, also when nothing runs."""
+"""Finds what team members wait for, from the store and their transcripts, even if nothing runs."""
 
 from collections.abc import Sequence
 
@@ -18,19 +18,19 @@ from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 
-MOST_TASKS = 5  # that a sentence names
+MOST_TASKS = 5  # named in a sentence
 
 
 class Mate(Struct, frozen=True):
-    """A teammate and all that tells why it does not run."""
+    """A teammate, with all that explains why it does not run."""
 
     member: Member
-    led: bool  # the process of its lead lives
+    led: bool  # its lead's process lives
     held: bool  # a living process runs it
     asked: Sequence[TeamRequest]  # its open questions to others
-    owed: Sequence[TeamRequest]  # those of others to it
+    owed: Sequence[TeamRequest]  # others' open questions to it
     unread: int
-    tasks: Sequence[Task]  # of its team, the open ones
+    tasks: Sequence[Task]  # open tasks of its team
     lines: Sequence[Line]  # its transcript
 
     @property
@@ -42,7 +42,7 @@ class Mate(Struct, frozen=True):
 
 
 class TeamWaits(Struct, frozen=True):
-    """Everybody in the teams of a session; `owed` and `asked` are the lead's own open requests."""
+    """All members of a session's teams; `owed` and `asked` are the lead's own open requests."""
 
     mates: Sequence[Mate]
     owed: Sequence[TeamRequest]
@@ -149,7 +149,7 @@ def _idle(mate: Mate) -> str:
 
 
 def _blocked(mate: Mate) -> str:
-    """The tasks that it could do if they were free: its own first."""
+    """Blocked tasks that it could do if they were free, its own first."""
     own = [t for t in mate.tasks if t.agent == mate.member.agent and t.blocked_by]
     free = [t for t in mate.tasks if t.agent is None and t.blocked_by]
     owners = {t.id: t.owner for t in mate.tasks}
@@ -169,7 +169,7 @@ def _unread(many: int) -> str:
 
 
 def lead_waits(crew: TeamWaits) -> list[str]:
-    """What the lead waits for besides its own jobs."""
+    """What the lead waits for, other than its own jobs."""
     names = {mate.member.agent: mate.member.name for mate in crew.mates}
     words: list[str] = []
     for request in crew.owed:

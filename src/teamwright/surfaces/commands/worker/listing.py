@@ -1,4 +1,4 @@
-"""`teamwright workers`: lists who runs agents for others in an engine's space."""
+"""`teamwright workers`: lists the processes that run agents for others in an engine's space."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`teamwright worker`: runs agents of sessions elsewhere on this machine, until it is asked to leave."""
+"""`teamwright worker`: runs agents of other machines' sessions here, until it is asked to leave."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ from teamwright.tools.bounds import visible
 
 _STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 _MOST_SLOTS = 1000
-_NEW_OBJECTS = 20_000  # between two looks for garbage: an agent alone makes thousands that its end frees
+_NEW_OBJECTS = 20_000  # between two garbage collections: one agent makes thousands of objects that its end frees
 
 
 def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
@@ -67,7 +67,7 @@ async def _run(wanted: "Wanted") -> int:
 
     status: list[int] = []
     worker = await open_worker(wanted, Path.cwd(), dict(os.environ), _say)
-    gc.freeze()  # what has been imported and set up stays: no need to look through it again
+    gc.freeze()  # imported modules and the setup stay, so the collector need not look at them again
     gc.set_threshold(_NEW_OBJECTS)
     try:
         async with anyio.create_task_group() as group:
@@ -86,7 +86,7 @@ async def _run(wanted: "Wanted") -> int:
 
 
 async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: list[int]) -> None:
-    """The first asks it to leave; a second one means now."""
+    """The first signal asks the worker to leave; a second one ends it now."""
     with anyio.open_signal_receiver(*_STATUS) as signals:
         async with anyio.create_task_group() as group:
             async for number in signals:

@@ -29,7 +29,7 @@ WHY = "Say why you skip it; Enter alone: just skip · Esc: back"
 
 
 def questions_of(question: Question) -> list[AskedQuestion] | None:
-    """None if it is not such a question, or cannot be read: then it is shown like any other call."""
+    """None if it is no such question, or cannot be read: then it is shown like any other call."""
     if traits_of(question.tool).asks != "questions":
         return None
     try:
@@ -66,7 +66,7 @@ class AskScreen(DockedScreen):
         self._agent, self._others = agents.get(question.agent), others
         self._answers: dict[str, str] = {}
         self._at = 0
-        self._refusing = False  # what is typed is no answer, but why there is none
+        self._refusing = False  # the typed text is a reason for refusing, not an answer
 
     def compose(self) -> ComposeResult:
         with DockBox():
@@ -157,7 +157,7 @@ class AskScreen(DockedScreen):
         entry.focus()
 
     def action_say_no(self) -> None:
-        """With a reason, if the person gives one; again: back to the answers."""
+        """Refuse, with a reason if the person gives one; a second press returns to the answers."""
         if self.has_class("-saying"):
             self.remove_class("-saying")
             self.query("#answers > *").first().focus()

@@ -1,4 +1,4 @@
-"""Dialogs for approval: of a call, and of a plan."""
+"""Dialogs for approval of calls and plans."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -30,9 +30,9 @@ from teamwright.tools.catalog import traits_of
 UNREAD = "PgDn to the end to allow it"
 WHY = "What should it do instead? (may be empty)"
 YES = ("once", "edits", "all", "project", "agent")
-GAP = lines_of("dim", "⋯")  # before lines that do not begin a file
-MOST_RULES = 60  # characters of rules that stand in an answer itself
-LEAST = 3  # lines of a long request and of its answers
+GAP = lines_of("dim", "⋯")  # between lines that do not start at the file's beginning
+MOST_RULES = 60  # characters of rules shown in an answer itself
+LEAST = 3  # lines that a long request and its answers keep
 BOX = """
     & .dialog--head, & .dialog--reason, & .dialog--note { height: auto; }
     & .dialog--reason { color: $text-muted; margin-bottom: 1; }
@@ -55,7 +55,7 @@ def is_plan(question: Question) -> bool:
 def choices_for(question: Question, *, wide: bool = False, main: bool = False) -> list[Choice]:
     """No comes first, because Enter chooses it: a yes must be deliberate.
 
-    `wide`: always means the wider rules. `main`: the main agent asks, whose mode an answer can change.
+    `wide`: "always" means the wider rules. `main`: the main agent asks, whose mode an answer can change.
     """
     if is_plan(question):
         yes, no = Choice("once", "Yes, carry out the plan", "y"), Choice("no", "No, keep planning", "n")
@@ -86,7 +86,7 @@ def _worded(rules: Sequence[str]) -> str:
 
 
 def _rule_rows(question: Question) -> list[DiffRow]:
-    """Rules that are too long to stand in an answer."""
+    """Rules that are too long for the answer itself."""
     kinds = (
         ("always", question.suggestions),
         ("always, wider", question.wider),
@@ -97,11 +97,11 @@ def _rule_rows(question: Question) -> list[DiffRow]:
 
 
 def asked_rows(question: Question, before: str | None = None, *, cwd: str = "") -> list[DiffRow]:
-    """All that a yes would cover; what is said beside it may be cut, this is not. The agent works in `cwd`."""
+    """Everything that a yes would cover, without cuts; only text beside it may be cut. The agent works in `cwd`."""
     rows = rows_of(question.tool, question.args, before, question.patch)
     if _is_named(rows, question, cwd):
         del rows[0]
-        rows = rows[1:] if rows[:1] == GAP else rows  # line numbers say as much
+        rows = rows[1:] if rows[:1] == GAP else rows  # line numbers show as much
     if question.blocked_path and not _names_path(question, question.blocked_path):
         inside = f"{cwd.rstrip('/')}/" if cwd else ""
         rows += lines_of("dim", f"path: {question.blocked_path.removeprefix(inside)}")
@@ -109,7 +109,7 @@ def asked_rows(question: Question, before: str | None = None, *, cwd: str = "") 
 
 
 def _is_named(rows: Sequence[DiffRow], question: Question, cwd: str) -> bool:
-    """Does the head of the dialog name the file as it stands in the first row?"""
+    """Whether the dialog's head names the file in the same way as the first row."""
     if not rows or traits_of(question.tool).path is None:
         return False
     named = title(question.tool, question.args, cwd)
@@ -117,13 +117,13 @@ def _is_named(rows: Sequence[DiffRow], question: Question, cwd: str) -> bool:
 
 
 def _names_path(question: Question, path: str) -> bool:
-    """Does the reason say which path it is about? Of the tools for files it does, from the working directory on."""
+    """Whether the reason names the path. For file tools it does, relative to the working directory."""
     by_path = traits_of(question.tool).path is not None
     return path in question.reason or (by_path and path.rpartition("/")[2] in question.reason)
 
 
 def head_of(question: Question, agent: AgentView | None, palette: Palette) -> list[Piece]:
-    """Who asks, in its colour. The name is the runtime's, never what a model wrote."""
+    """Who asks, in its colour. The name comes from the runtime, never from a model."""
     style = agent_style(agent.color if agent else "", palette)
     name = one_line(question.agent_name, 40)
     kind = f" ({one_line(agent.kind, 40)})" if agent and agent.kind not in ("main", question.agent_name) else ""
@@ -139,7 +139,7 @@ def head_of(question: Question, agent: AgentView | None, palette: Palette) -> li
 
 
 def _use(question: Question, cwd: str) -> str:
-    """`Edit src/a.py?`; a command or anything else is shown whole below."""
+    """`Edit src/a.py?`; a command or anything else is shown completely below."""
     if is_plan(question):
         return ""
     about = f" {title(question.tool, question.args, cwd)}" if traits_of(question.tool).path else ""
@@ -157,7 +157,7 @@ def reason_of(question: Question) -> str:
 
 
 def show_hidden(screen: Screen[Any], event: Sheet.Scrolled, *, yes: Sequence[str], never: str = "") -> None:
-    """What cannot be seen at once must not go unnoticed, and no yes covers what nobody has looked at."""
+    """Point out what cannot be seen at once: no yes covers what nobody has looked at."""
     if not _is_whole(screen, "Sheet", ".dialog--more"):
         return
     read, more = screen.query_one(Sheet).is_read, screen.query_one(".dialog--more", Static)
@@ -172,7 +172,7 @@ def show_hidden(screen: Screen[Any], event: Sheet.Scrolled, *, yes: Sequence[str
 
 
 def _is_whole(screen: Screen[Any], *parts: str) -> bool:
-    """False while it closes, answered meanwhile: its parts go one by one."""
+    """False while the dialog closes, answered meanwhile: its parts go one by one."""
     return all(screen.query(part) for part in parts)
 
 
@@ -182,7 +182,7 @@ def _margin(widget: Widget) -> int:
 
 
 def make_room(screen: Screen[Any]) -> None:
-    """The answers stay on the screen, however long the request is."""
+    """Keep the answers on the screen, however long the request is."""
     if not _is_whole(screen, "Sheet", "Choices", ".dialog--more"):
         return
     sheet, choices = screen.query_one(Sheet), screen.query_one(Choices)
@@ -197,13 +197,13 @@ def make_room(screen: Screen[Any]) -> None:
     answers = max(LEAST, min(choices.virtual_size.height, most - around - least))
     room = most - around - answers
     if sheet.height_needed > room or (more.display and not isinstance(screen, DockedScreen)):
-        room -= max(1, more.outer_size.height)  # for the line that says so
+        room -= max(1, more.outer_size.height)  # for the line about hidden rows
     box.styles.max_height, choices.styles.max_height = most, answers
     sheet.styles.max_height = max(least, room)
 
 
 class QuestionScreen(DockedScreen):
-    """One question, whole. The answer goes to the app as a message."""
+    """One question, shown completely. The answer goes to the app as a message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "app.focus_next", show=False)]
     DEFAULT_CSS = f"QuestionScreen {{ {BOX} }}"
@@ -211,13 +211,13 @@ class QuestionScreen(DockedScreen):
     def __init__(
         self, question: Question, agents: Mapping[object, AgentView], *, others: int = 0, grace: float = GRACE
     ) -> None:
-        """`others` is how many more questions wait."""
+        """`others` is the number of other waiting questions."""
         super().__init__()
         self.question = question
         self._agent, self._others, self._grace = agents.get(question.agent), others, grace
         self._rows = asked_rows(question, cwd=self._cwd)
         self._wide = False
-        self.set_class(question.is_edit, "-plain")  # on a small screen its reason would take the room of the change
+        self.set_class(question.is_edit, "-plain")  # on a small screen the reason would take the room of the change
 
     def compose(self) -> ComposeResult:
         with DockBox():
@@ -298,17 +298,17 @@ class QuestionScreen(DockedScreen):
 
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
-        if not self.query_one(Choices).deaf:  # else that Enter was meant for something else
+        if not self.query_one(Choices).deaf:  # otherwise the Enter was meant for something else
             words = event.value.strip()
             self._answer(Deny(refusal(words), words=words))
 
     def _answer(self, decision: Decision, scope: Scope = "once") -> None:
-        """To the app itself: this screen is gone when it is handled."""
+        """Send it to the app itself: this screen is gone when the answer is handled."""
         app_of(self).post_message(AnswerQuestion(self.question, decision, scope, wide=self._wide))
         self.dismiss()
 
     def action_say_no(self) -> None:
-        """With a reason, if the person gives one; again: back to the answers."""
+        """Refuse, with a reason if the person gives one; a second press returns to the answers."""
         self.toggle_class("-saying")
         self._show_note()
         (self.query_one(Input) if self.has_class("-saying") else self.query_one(Choices)).focus()

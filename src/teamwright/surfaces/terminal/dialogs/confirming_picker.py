@@ -14,12 +14,12 @@ class ConfirmingPicker(ValuePicker):
     def __init__(self, title: str, values: Sequence[str | Row], verb: str) -> None:
         super().__init__(title, values)
         self._verb = verb
-        self._asked: str | None = None  # about this value
+        self._asked: str | None = None  # the value that was asked about
 
     def take(self, value: str | None) -> None:
         self._asked = value
         if value is not None:
-            self.query_one(RowList).focus()  # the input would take the `y` for itself
+            self.query_one(RowList).focus()  # the input would swallow the `y`
             words = f"{self._verb} {self.words_of(value)}?  y: yes · any other key: no"
             self.query_one(".value--note", Static).update(Content(words))
 

@@ -1,4 +1,4 @@
-"""Page over the conversation that shows what has changed in a work tree."""
+"""Page over the conversation that shows the changes in a work tree."""
 
 import re
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from teamwright.surfaces.terminal.widgets.sheet import Sheet
 from teamwright.surfaces.view.diff import DiffRow, hunk_rows
 from teamwright.surfaces.view.text import safe
 
-_FILE = re.compile(r"^diff --git ", re.MULTILINE)  # a line of a file has a sign before it
+_FILE = re.compile(r"^diff --git ", re.MULTILINE)  # lines of a file have a sign before them, so they never match
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _HEADERS = ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ", "old mode", "new mode")
 
 
 def diff_rows(text: str) -> list[DiffRow]:
-    """The lines of `git diff` as the app draws changes: numbered, with the changed words marked, in colours."""
+    """The lines of `git diff`, drawn like other changes: numbered, in colours, with the changed words marked."""
     rows: list[DiffRow] = []
     for file in filter(None, _FILE.split(text)):
         rows += [*([DiffRow("plain", "")] if rows else []), *_file_rows(file)]
@@ -36,7 +36,7 @@ def _file_rows(text: str) -> list[DiffRow]:
         if starts := _HUNK.match(line):
             hunks.append((int(starts[1]), int(starts[2]), []))
         elif hunks:
-            if line and not line.startswith("\\"):  # which says that no newline follows
+            if line and not line.startswith("\\"):  # this one says that there is no newline at the end
                 hunks[-1][2].append(line)
         elif line and not line.startswith(_HEADERS):
             rows.append(DiffRow("plain", safe(line)))

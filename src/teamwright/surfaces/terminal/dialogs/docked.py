@@ -1,4 +1,4 @@
-"""Dialogs docked below the conversation, which stays in sight above them and can be scrolled."""
+"""Dialogs docked below the conversation, which stays visible above them and can be scrolled."""
 
 from typing import Any, ClassVar
 
@@ -14,13 +14,13 @@ from teamwright.surfaces.terminal.widgets.conversation import Conversation
 from teamwright.surfaces.terminal.widgets.rows import app_of
 from teamwright.surfaces.terminal.widgets.sheet import Sheet
 
-SMALL = 26  # lines of a screen on which a dialog does without blank lines
-ABOVE = 5  # lines that are left to the conversation and the status line on such a screen
+SMALL = 26  # height of a screen below which a dialog has no blank lines
+ABOVE = 5  # lines left to the conversation and the status line on such a screen
 WHEEL = 2  # lines
 
 
 def most_rows(screen: Screen[Any]) -> int:
-    """How high a dialog may be: a docked one leaves room to the conversation."""
+    """Maximal height of a dialog; a docked one leaves room to the conversation."""
     height = screen.size.height
     if isinstance(screen, DockedScreen):
         return max(8, height - ABOVE) if height < SMALL else height * 3 // 4
@@ -39,7 +39,7 @@ class DockBox(Vertical):
 
 
 class Dock(Static):
-    """The room of a dialog in the screen below it, between the conversation and the status line."""
+    """The room for a dialog in the screen below it, between the conversation and the status line."""
 
     DEFAULT_CSS = "Dock { display: none; }"
 
@@ -48,13 +48,13 @@ class Dock(Static):
         self._focused: Widget | None = None
 
     def fit(self, height: int) -> None:
-        """As high as the dialog that is open, 0 if none is; what is typed into is hidden meanwhile."""
+        """Make it as high as the open dialog, 0 if there is none; the input is hidden meanwhile."""
         opens, closes = height > 0 and not self.display, self.display and not height
         self.display = height > 0
         self.styles.height = height
         if opens:
             self._focused = self.screen.focused
-            self.screen.set_focus(None)  # else Textual would give it to the conversation, which chooses a step then
+            self.screen.set_focus(None)  # Textual would give it to the conversation, which would then choose a step
         for node in self.screen.query("#completions, #queue, Coach"):
             node.set_class(height > 0, "-behind")
         self.screen.query_one("#entry").display = not height
@@ -63,7 +63,7 @@ class Dock(Static):
 
 
 def dock_of(app: App[Any]) -> Dock | None:
-    """None where the dialog stands alone, or the app is being left."""
+    """None if the dialog stands alone, or the app is being left."""
     return next(iter(app.screen_stack[0].query(Dock)), None) if app.screen_stack else None
 
 
@@ -75,7 +75,7 @@ def fit_dock(app: App[Any]) -> None:
 
 
 class DockedScreen(ModalScreen[None]):
-    """Esc is a no, which may be worded; Ctrl+L leaves the question waiting."""
+    """Esc refuses, perhaps with a reason; Ctrl+L leaves the question waiting."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "say_no", "No"),
@@ -88,7 +88,7 @@ class DockedScreen(ModalScreen[None]):
     DEFAULT_CSS = "DockedScreen { align: left bottom; background: transparent; }"
 
     def on_resize(self) -> None:
-        """In the column of the conversation; the side stays in sight."""
+        """Fit into the column of the conversation; the side stays visible."""
         box = self.query_one(DockBox)
         columns = [node for node in app_of(self).screen_stack[0].query("#main") if node.display]
         box.styles.width = columns[0].outer_size.width if columns and columns[0].outer_size.width else "100%"
@@ -102,7 +102,7 @@ class DockedScreen(ModalScreen[None]):
         fit_dock(app_of(self))
 
     def action_page(self, by: int) -> None:
-        """Through what is asked if that is longer than its room, else through the conversation."""
+        """Scroll the request if it is longer than its room, else the conversation."""
         sheet = next(iter(self.query(Sheet)), None)
         if sheet is None or sheet.max_scroll_y <= 0:
             self.action_behind(by)

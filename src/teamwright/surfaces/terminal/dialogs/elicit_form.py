@@ -27,7 +27,7 @@ from teamwright.surfaces.view.text import one_line
 MOST_FIELDS = 20
 MOST_MESSAGE = 100_000  # characters
 DECLINED = "The person would rather not answer."
-LONGEST_TITLE, LONGEST_LABEL = 600, 200  # characters beside the field; what is longer stands whole above it
+LONGEST_TITLE, LONGEST_LABEL = 600, 200  # characters next to the field; longer texts are shown above it
 _SKIP, _REFUSE = "skip", "refuse"
 
 
@@ -42,7 +42,7 @@ class FormField(Struct, frozen=True):
 
 
 def fields_of(question: Question) -> list[FormField] | None:
-    """None if it is no question of a server. A field of an unknown kind is asked for as text."""
+    """None if no server asks. A field of an unknown kind is a text field."""
     if question.tool != ELICITATION:
         return None
     schema = as_object(question.args.get("schema"))
@@ -127,7 +127,7 @@ class ElicitScreen(DockedScreen):
         asked.focus()
 
     def _rows(self) -> list[DiffRow]:
-        """All that the server says, as far as it does not stand whole beside the field."""
+        """Everything that the server says, unless it is shown completely next to the field."""
         rows = lines_of("strong", str(self.question.args.get("message", ""))[:MOST_MESSAGE])
         field = self._fields[self._at] if self._fields else None
         if field is not None:
@@ -179,7 +179,7 @@ class ElicitScreen(DockedScreen):
 
     @on(Input.Submitted)
     async def _said(self, event: Input.Submitted) -> None:
-        if time.monotonic() - self._since < self._grace:  # that Enter was meant for something else
+        if time.monotonic() - self._since < self._grace:  # the Enter was meant for something else
             return
         if not self.query_one(Sheet).is_read:
             self._note("scroll to the end of the message first (PgDn)")
@@ -206,7 +206,7 @@ class ElicitScreen(DockedScreen):
             self._answer(Allow({**self.question.args, "content": self._content}))
 
     def action_say_no(self) -> None:
-        if time.monotonic() - self._since >= self._grace:  # else that Esc was meant for something else
+        if time.monotonic() - self._since >= self._grace:  # otherwise the Esc was meant for something else
             self.action_refuse()
 
     def action_refuse(self) -> None:

@@ -1,4 +1,4 @@
-"""Dialog that offers the sandbox: what it would do, what would not work, and how it is undone."""
+"""Dialog that offers the sandbox: what it would do, what would not work, and how to undo it."""
 
 from typing import ClassVar, Literal
 
@@ -16,12 +16,12 @@ from teamwright.surfaces.terminal.widgets.rows import palette_of
 
 OfferAnswer = Literal["yes", "no", "later"]
 
-_HOSTS = {"landlock": "have no network"}  # others reach hosts through a proxy
+_HOSTS = {"landlock": "have no network"}  # other tiers reach hosts through a proxy
 _UNDO = "asked once · /sandbox on or off changes it later"
 
 
 def offered(tier: str) -> str:
-    """What it would mean here, a line for each point."""
+    """What the sandbox would mean here, one line per point."""
     hosts = _HOSTS.get(tier, "reach only hosts that you allow")
     return (
         "Commands of agents would\n"

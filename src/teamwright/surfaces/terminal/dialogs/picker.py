@@ -1,4 +1,4 @@
-"""Picker of the session to resume, from this directory or all; typing narrows the list."""
+"""Picker of a session to resume, from this directory or from all; typing narrows the list."""
 
 import time
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _ago(ms: int) -> str:
 
 
 def matching(entries: Sequence[SessionEntry], words: str) -> list[SessionEntry]:
-    """Those that hold every word, in their name, prompt, id or directory."""
+    """Sessions with every word in their name, prompt, id or directory."""
     wanted = words.casefold().split()
     return [e for e in entries if all(w in f"{e.name} {e.prompt} {e.id} {e.cwd}".casefold() for w in wanted)][:MOST]
 
@@ -86,7 +86,7 @@ class SessionPicker(SearchList[SessionId | None]):
     """
 
     def __init__(self, home: Home, cwd: Path, *, here: SessionId | None = None) -> None:
-        """`here` is the session that is open now: it is left out."""
+        """`here` is the open session, which is left out."""
         super().__init__()
         self._home, self._cwd, self._here = home, cwd, here
         self._teams: dict[SessionId, str] = {}

@@ -1,4 +1,4 @@
-"""Search of earlier prompts, those of other projects too: typing narrows the list, the chosen one is shown whole."""
+"""Search of earlier prompts, in other projects too: typing narrows the list, the chosen prompt is shown completely."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -23,7 +23,7 @@ MOST_SHOWN = 300
 
 
 def matching(prompts: Sequence[EarlierPrompt], words: str) -> list[EarlierPrompt]:
-    """Those that hold every word, in their text or their directory."""
+    """Prompts with every word in their text or directory."""
     wanted = words.casefold().split()
     return [one for one in prompts if all(word in f"{one.text} {one.cwd}".casefold() for word in wanted)][:MOST_SHOWN]
 
@@ -47,7 +47,7 @@ class PromptSearch(SearchList[str | None]):
     """
 
     def __init__(self, home: Home, here: Sequence[str], words: str = "") -> None:
-        """`here`: prompts of this directory, the oldest first; `words` are searched for at first."""
+        """`here`: prompts of this directory, the oldest first; `words`: the initial search."""
         super().__init__()
         self._home, self._words = home, words if "\n" not in words else ""
         self._prompts = [EarlierPrompt(text) for text in dict.fromkeys(text.rstrip() for text in reversed(here))]

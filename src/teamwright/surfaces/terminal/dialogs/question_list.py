@@ -45,7 +45,7 @@ def screen_for(
 
 
 def _asks_for_itself(question: Question) -> bool:
-    """A bare yes to a whole list must not cover a plan, nor what only a person's own words answer."""
+    """A yes to a whole list must not cover a plan, nor questions that only the person's own words answer."""
     return question.tool == ELICITATION or traits_of(question.tool).asks != ""
 
 
@@ -71,7 +71,7 @@ def _what(question: Question, agent: AgentView | None, rows: Sequence[DiffRow]) 
 
 
 class QuestionsScreen(DockedScreen):
-    """`waiting` tells what waits now: what others answer meanwhile leaves the list by itself."""
+    """`waiting` returns the questions that wait now: those that others answer leave the list by themselves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", priority=True),
@@ -97,7 +97,7 @@ class QuestionsScreen(DockedScreen):
         self._waiting, self._agents, self._grace = waiting, agents, grace
         self._marked: set[QuestionId] = set()
         self._shown: QuestionId | None = None
-        self._read: set[QuestionId] = set()  # seen whole
+        self._read: set[QuestionId] = set()  # seen completely
         self._since = 0.0
 
     def compose(self) -> ComposeResult:
@@ -114,7 +114,7 @@ class QuestionsScreen(DockedScreen):
         self.query_one(RowList).focus()
 
     def on_resize(self) -> None:
-        """The list and the one that is shown whole share what the screen has."""
+        """The list and the question below it share the screen's room."""
         super().on_resize()
         room = max(4, most_rows(self) - (5 if self.has_class("-small") else 8))
         self.query_one(RowList).styles.max_height = max(2, min(12, room // 2))
@@ -144,11 +144,11 @@ class QuestionsScreen(DockedScreen):
         self.query_one(".list--head", Static).update(Content.assemble((words, "bold")))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Ignores keys for a moment, like every dialog: the next key may have been meant for something else."""
+        """Ignore keys for a moment, as every dialog does: the next key may have been meant for something else."""
         return action not in ("answer", "refuse") or time.monotonic() - self._since >= self._grace
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """The one under the cursor is shown whole, with the rules that `a` and `p` would add."""
+        """Show the question under the cursor completely, with the rules that `a` and `p` would add."""
         event.stop()
         found = next((q for q in self._waiting() if q.id == event.option_id), None)
         if found is not None:
@@ -178,13 +178,13 @@ class QuestionsScreen(DockedScreen):
             self.query_one(RowList).action_cursor_down()
 
     def _meant(self) -> list[Question]:
-        """Those that are marked, else the one under the cursor."""
+        """The marked questions, or else the one under the cursor."""
         chosen = self.query_one(RowList).chosen
         meant = self._marked or ({QuestionId(chosen)} if chosen else set[QuestionId]())
         return [question for question in self._waiting() if question.id in meant]
 
     def action_answer(self, scope: Scope) -> None:
-        """A yes; what needs more than that, or was not seen whole yet, is opened instead: the first of them."""
+        """Say yes. Of questions that need more than that, or were not completely seen, the first is opened instead."""
         self._note_read()
         opened: list[Question] = []
         for question in self._meant():
@@ -196,7 +196,7 @@ class QuestionsScreen(DockedScreen):
             self._open(opened[0])
 
     def action_say_no(self) -> None:
-        """To the one under the cursor, which is opened for that."""
+        """Refuse the question under the cursor, which is opened for that."""
         found = next((q for q in self._waiting() if q.id == self.query_one(RowList).chosen), None)
         if found is not None:
             opened = self._open(found)

@@ -1,4 +1,4 @@
-"""Dialogs of a rewind: the prompts of the session, then what is to go back, and a last question about others' work."""
+"""Dialogs of a rewind: the session's prompts, then what is to go back, and a last question about others' work."""
 
 import time
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ _BOX = """
 
 
 def point_row(point: RewindPoint, clock: str, width: int, palette: Palette) -> Content:
-    """Its time, its first line, and what was changed from there to the next one."""
+    """Time, first line, and what was changed from there to the next point."""
     right: list[Piece] = []
     if point.files:
         right.append((f"  {plural(point.files, 'file')}", palette.dim))
@@ -64,7 +64,7 @@ def _clock(at: int, now: float) -> str:
 
 
 class RewindPicker(ModalScreen[RewindPoint | None]):
-    """The newest point is the last, and chosen first."""
+    """The newest point is the last one, and is chosen first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
     DEFAULT_CSS = f"RewindPicker {{ {_BOX} }}"
@@ -102,7 +102,7 @@ class RewindPicker(ModalScreen[RewindPoint | None]):
 
 
 def preview_rows(preview: RewindPreview, home: str) -> list[DiffRow]:
-    """Every file by its name, and what stands against it."""
+    """Every file by name, with anything that stands against it."""
     others = set(preview.others)
 
     def line(verb: str, path: str) -> str:
@@ -129,7 +129,7 @@ def choices_for(preview: RewindPreview) -> list[Choice]:
 
 
 class RewindQuestion(ModalScreen[str | None]):
-    """A question with all that it is about, and its answers by id; None: back."""
+    """A question with its details, and its answers by id; None: back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Back"),
@@ -167,14 +167,14 @@ class RewindQuestion(ModalScreen[str | None]):
 
 
 def ask_what(point: RewindPoint, preview: RewindPreview, home: str) -> RewindQuestion:
-    """What goes back; `home` is the directory that names of files are shown from."""
+    """Ask what goes back; names of files are relative to `home`."""
     about = "the rewind" if point.kind == "rewind" else f"“{one_line(said(point.text).strip(), 200)}”"
     head = [("Back to before ", "bold"), (about, ""), (": what goes back?", "bold")]
     return RewindQuestion(head, preview_rows(preview, home), choices_for(preview))
 
 
 def ask_about_others(preview: RewindPreview, home: str) -> RewindQuestion:
-    """Before it goes over what somebody else has written."""
+    """Ask before overwriting what somebody else has written."""
     count = plural(len(preview.others), "file")
     head = [(f"Somebody else has changed {count} since the agents did. Rewind over that?", "bold")]
     rows = [row for path in preview.others for row in lines_of("plain", one_line(path.removeprefix(f"{home}/"), 300))]
@@ -183,7 +183,7 @@ def ask_about_others(preview: RewindPreview, home: str) -> RewindQuestion:
 
 
 async def rewind_by_dialogs(app: "TerminalApp") -> None:
-    """From the list of points to the rewind itself; the prompt that is left comes back into the input."""
+    """From the list of points to the rewind itself; the prompt that is left returns to the input."""
     points = await app.session.points()
     if not points:
         app.hint("there is no prompt to go back to yet")

@@ -1,4 +1,4 @@
-"""Base of the pickers: a list below an input that keeps the focus."""
+"""Common base of the pickers: a list below an input that keeps the focus."""
 
 from typing import ClassVar, TypeVar
 
@@ -20,7 +20,7 @@ class SearchList(ModalScreen[Result]):
     SearchList RowList > .option-list--option-highlighted {
         background: $block-cursor-background; text-style: $block-cursor-text-style;
     }
-    """  # the input has the focus, and Enter takes that row
+    """  # the input has the focus, and Enter takes the marked row
     _parts = 0
 
     def on_mount(self) -> None:
@@ -28,7 +28,7 @@ class SearchList(ModalScreen[Result]):
 
     @property
     def is_whole(self) -> bool:
-        """False while it closes: its parts go one by one, and what was read meanwhile still comes to be drawn."""
+        """False while it closes: its parts go one by one, and late results may still want to be drawn."""
         return len(self.query("Vertical > *")) >= max(self._parts, 1)
 
     def action_move(self, by: int) -> None:

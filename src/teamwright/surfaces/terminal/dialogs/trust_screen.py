@@ -26,7 +26,7 @@ _ONCE = "asked once, and again when these files change; `teamwright --trust` tru
 
 
 class TrustScreen(ModalScreen[bool]):
-    """Before anything of a directory is obeyed: what it would run, and whether the person wants that."""
+    """Shows, before anything of a directory is obeyed, what it would run, and asks whether the person wants that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(False)", "No"),

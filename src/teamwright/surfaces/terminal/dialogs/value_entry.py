@@ -1,4 +1,4 @@
-"""Asks for one value in words: what does not fit is refused at once, and stays to be corrected."""
+"""Asks for one value in words. One that does not fit is refused at once, and stays for correction."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -16,7 +16,7 @@ from teamwright.surfaces.terminal.widgets.rows import palette_of
 
 
 class ValueEntry(ModalScreen[str | None]):
-    """`check` raises for words that cannot be taken."""
+    """`check` raises for words that cannot be accepted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "Close", priority=True),

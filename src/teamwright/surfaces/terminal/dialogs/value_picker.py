@@ -19,16 +19,16 @@ from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.terminal.widgets.rows import Piece, RowList, palette_of, row
 from teamwright.surfaces.view.text import one_line
 
-AGAIN = 1.0  # seconds after which a list that changes is read again
+AGAIN = 1.0  # seconds after which a changing list is read again
 MOST_ROWS, MOST_CELLS = 16, 200
-AROUND = 6  # lines of the picker besides its rows
-WIDEST = 44  # cells of a column that others are lined up behind
+AROUND = 6  # lines of the picker in addition to its rows
+WIDEST = 44  # cells of a column to which others are aligned
 
 
 class Row(Struct, frozen=True):
     value: str
-    columns: tuple[str, ...] = ()  # what is shown, if that is not the value
-    note: str = ""  # about it, below the list while the cursor is on it
+    columns: tuple[str, ...] = ()  # shown instead of the value
+    note: str = ""  # shown below the list while the cursor is on it
 
     @property
     def cells(self) -> list[str]:
@@ -39,7 +39,7 @@ Read = Callable[[], Awaitable[Sequence[Row]]]
 
 
 class ValuePicker(SearchList[str | None]):
-    """`now` is marked and comes first; else the cursor begins `at` a value. A list with `read` is kept up to date."""
+    """`now` is marked and comes first; otherwise the cursor starts at `at`. With `read` the list is kept up to date."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "Close", priority=True),
@@ -92,7 +92,7 @@ class ValuePicker(SearchList[str | None]):
         try:
             self._rows = list(await self._read())
         except TeamwrightError:
-            return  # what it shows stays; whoever asked for the list is told when they choose
+            return  # keep what is shown; the person is told when they choose
         self._draw()
 
     def on_resize(self) -> None:
@@ -118,7 +118,7 @@ class ValuePicker(SearchList[str | None]):
         self._tell_about()
 
     def _pieces(self, one: Row, widths: Sequence[int], palette: Palette) -> list[Piece]:
-        """The first column in plain sight, the others behind it."""
+        """The first column emphasised, the others behind it."""
         mark = "● " if one.value == self._now else "  "
         padded = [f"{cell}{' ' * (wide - cell_len(cell))}" for cell, wide in zip(one.cells, widths, strict=False)]
         first, *more = [*padded[:-1], one.cells[-1]]
@@ -135,12 +135,13 @@ class ValuePicker(SearchList[str | None]):
             self.query_one(".value--about", Static).update(Content(one_line(note, 400)))
 
     def words_of(self, value: str) -> str:
-        """What its row says."""
+        """The words of a value's row."""
         return next((" ".join(one.cells) for one in self._rows if one.value == value), value)
 
     @on(Input.Submitted)
     def _entered(self) -> None:
-        if (chosen := self.query_one(RowList).chosen) is not None:  # else nothing is found: other words may find it
+        # otherwise nothing was found, but other words may find something
+        if (chosen := self.query_one(RowList).chosen) is not None:
             self.take(chosen)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -152,6 +153,6 @@ class ValuePicker(SearchList[str | None]):
 
 
 def _widths(rows: Sequence[Row]) -> list[int]:
-    """Of each column; the last one needs no room behind it."""
+    """The width of each column; nothing follows the last one."""
     columns = zip_longest(*(one.cells for one in rows), fillvalue="")
     return [min(WIDEST, max(map(cell_len, column))) for column in columns]

@@ -1,6 +1,6 @@
-"""Alerts a person who looks elsewhere: a bell, and a desktop notification where the terminal can show one.
+"""Alerts a person who looks elsewhere: a bell, and a desktop notification if the terminal can show one.
 
-The words are our own, always the same: nothing that a model or a file says gets into a terminal's control sequence.
+The words are always our own: nothing from a model or a file gets into a terminal's control sequence.
 """
 
 import time
@@ -16,11 +16,11 @@ Reason = Literal["asked", "ended"]
 WORDS: dict[Reason, str] = {"asked": "A question is waiting for you.", "ended": "The turn has ended."}
 BELL = "\x07"
 _NINE = ("iTerm.app", "WezTerm", "ghostty")  # they know OSC 9
-_MANY = ("foot", "rxvt", "konsole")  # OSC 777, as all terminals with VTE in them
+_MANY = ("foot", "rxvt", "konsole")  # OSC 777, as do all terminals based on VTE
 
 
 async def ring(write: Callable[[str], None], options: Options, *, asked: bool, began: int) -> None:
-    """For a question, or for the end of a turn that took long, as the settings say now. `began` in ms since 1970."""
+    """Alert for a question, or for the end of a long turn, as the settings say now. `began` in ms since 1970."""
     took = time.time() - began / 1000
     own = (await to_thread.run_sync(open_workspace, options)).settings.own
     if asked or took >= own.notify_seconds:
@@ -28,7 +28,7 @@ async def ring(write: Callable[[str], None], options: Options, *, asked: bool, b
 
 
 def alert(reason: Reason, how: Notify, env: Mapping[str, str]) -> str:
-    """What is written to the terminal; empty if the person wants no calls."""
+    """The text to write to the terminal; empty if the person wants no alerts."""
     if how == "off":
         return ""
     note = _note(WORDS[reason], env) if how == "desktop" else ""

@@ -11,7 +11,7 @@ from teamwright.surfaces.terminal.widgets.rows import Piece, palette_of
 from teamwright.surfaces.view.checklist import ChecklistRow, State, checklist
 
 MARKS: dict[State, str] = {"done": "✓", "active": "▸", "open": "○", "blocked": "◇"}
-SHARE, LEAST, MOST = 4, 3, 10  # of the screen's height, and lines in any case
+SHARE, LEAST, MOST = 4, 3, 10  # share of the screen's height, and limits in lines
 
 
 class TaskChecklist(Static):
@@ -27,7 +27,7 @@ class TaskChecklist(Static):
         self._drawn: object = None
 
     def show(self, tasks: Sequence[Task], colors: Mapping[str, str], *, alone: bool) -> bool:
-        """Draw it if it differs. `colors` of owners by name; `alone`: there is nobody but the main agent."""
+        """Draw it if it has changed. `colors` of owners by name; `alone`: there is only the main agent."""
         most = min(MOST, max(LEAST, self.screen.size.height // SHARE))
         found = checklist(tasks, most)
         palette = palette_of(self)

@@ -1,4 +1,4 @@
-"""Margins of the screen: checklist, queue, status line and terminal title, drawn at each frame as things are now."""
+"""Margins of the screen: checklist, queue, status line and terminal title, drawn with each frame."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,10 @@ class Margins:
         self._own: StatusRunner | None = None
         self._tasks_read = 0  # how often the task list had changed when it was last read
         self._reading = self._hidden = False  # hidden: the person does not want to see the tasks
-        self._stamp: object = None  # what the tasks and the title were last drawn for
+        self._stamp: object = None  # what tasks and title were last drawn for
 
     def draw(self, hint: str) -> bool:
-        """False if nothing has changed since the last time. `hint` is what the status line says for a moment."""
+        """False if nothing has changed since the last time. `hint` is shown in the status line for a moment."""
         app, view, base = self._app, self._view, self._app.screen_stack[0]
         facts, changed = app.session.facts, False
         stamp = (
@@ -40,7 +40,7 @@ class Margins:
             app.theme,
             self._hidden,
         )
-        if stamp != self._stamp:  # at rest a frame must cost next to nothing
+        if stamp != self._stamp:  # at rest a frame must cost almost nothing
             self._stamp = stamp
             changed = self._draw_tasks(base)
             self._title.show(title_of(view, app.session.cwd))
@@ -62,7 +62,7 @@ class Margins:
         return base.query_one("#checklist", TaskChecklist).show(tasks, colors, alone=alone)
 
     def prepare(self) -> None:
-        """What the first picture need not wait for."""
+        """Do what the first picture need not wait for."""
         self._app.run_worker(self.read_branch(), name="branch")
         self._app.run_worker(self._read_settings(), name="settings")
 
@@ -70,18 +70,18 @@ class Margins:
         try:
             place = await to_thread.run_sync(open_workspace, self._app.options)
         except TeamwrightError:
-            return  # whoever opened the session has told it
+            return  # reported when the session was opened
         settings = place.settings
         if (command := settings.status_line) is not None:
             self._own = StatusRunner(self._app, place, command)
         self._title.allowed = wants_title(place.env, setting=settings.own.terminal_title)
 
     def leave(self) -> None:
-        """The terminal as it was."""
+        """Restore the terminal."""
         self._title.restore()
 
     async def _read_tasks(self) -> None:
-        """No event has the list itself; it is read when one says that it has changed."""
+        """Read the list from the store when an event says that it has changed: no event contains it."""
         seen = self._view.tasks_changed
         try:
             self._view.tasks = list((await self._app.session.crew()).tasks)

@@ -1,6 +1,6 @@
-"""Status line of the person's own: the first lines that a command of the settings prints.
+"""The person's own status line: the first lines that a command from the settings prints.
 
-The command runs when something has changed, about three times a second at most, and never while one still runs.
+The command runs when something has changed, at most about three times a second, and never twice at once.
 """
 
 import re
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teamwright.store.settings.schema import StatusCommand
     from teamwright.surfaces.terminal.app import TerminalApp
 
-PAUSE, AFTER_FAULT, LIMIT = 0.34, 5.0, 5.0  # seconds between two runs, after one that failed, and for one
+PAUSE, AFTER_FAULT, LIMIT = 0.34, 5.0, 5.0  # seconds between two runs, after a failed one, and for one
 MOST_LINES, MOST_LINE = 3, 1_000
 LONG = 200_000  # tokens
 _COLOUR = re.compile(r"(\x1b\[[\d;:]*m)")
@@ -35,7 +35,7 @@ _COMMAND = re.compile(  # links and titles, moves of the cursor, character sets
 
 
 def status_input(facts: SessionFacts, totals: Totals, places: dict[str, str], ms: int) -> dict[str, Any]:
-    """What the command reads, under the names that such scripts know. `places`: session, transcript, project."""
+    """The command's input, under the names that such scripts know. `places`: session, transcript, project."""
     share = round(100 * facts.window / facts.room) if facts.room else None
     return {
         "hook_event_name": "Status",
@@ -71,7 +71,7 @@ def status_input(facts: SessionFacts, totals: Totals, places: dict[str, str], ms
 
 
 def read_output(out: str) -> list[Content]:
-    """Its first lines. Colours stay; every other control character is taken out or written out."""
+    """The first lines. Colours stay; all other control characters are removed or written out."""
     lines = [line[:MOST_LINE] for line in out.replace("\r\n", "\n").strip("\n").split("\n")[:MOST_LINES]]
     if not any(line.strip() for line in lines):
         return []
@@ -80,7 +80,7 @@ def read_output(out: str) -> list[Content]:
 
 
 def _clean(line: str) -> str:
-    parts = _COLOUR.split(_COMMAND.sub("", line))  # every second one is a colour
+    parts = _COLOUR.split(_COMMAND.sub("", line))  # every second part is a colour
     return "".join(part if n % 2 else safe(part).replace("\n", " ") for n, part in enumerate(parts))
 
 
@@ -102,13 +102,13 @@ class OwnStatus(Static):
 
 
 class StatusRunner:
-    """Runs the command. What went wrong is told once."""
+    """Runs the command. Each fault is reported once."""
 
     def __init__(self, app: "TerminalApp", place: Workspace, command: "StatusCommand") -> None:
         self._app, self._place, self._command = app, place, command
         self._began = time.monotonic()
-        self._transcript: Path | None = None  # where it lies, once something was said
-        self._seen: object = None  # what it was last run for
+        self._transcript: Path | None = None  # its path, once something was said
+        self._seen: object = None  # what the last run was for
         self._next, self._running = 0.0, False
         self._told: set[str] = set()
 

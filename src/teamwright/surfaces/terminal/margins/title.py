@@ -1,4 +1,4 @@
-"""Title of the terminal's window: the project and what happens in it; the old title is put back at the end."""
+"""Title of the terminal's window: the project and its state; the old title is restored at the end."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ from teamwright.surfaces.view.text import one_line
 from teamwright.surfaces.view.view import SessionFold
 
 OFF = "CLAUDE_CODE_DISABLE_TERMINAL_TITLE"
-SAVE, RESTORE = "\x1b[22;0t", "\x1b[23;0t"  # on the terminal's own stack of titles
-MOST = 60  # characters of what happens
+SAVE, RESTORE = "\x1b[22;0t", "\x1b[23;0t"  # save and restore on the terminal's own stack of titles
+MOST = 60  # characters about the state
 _WITHOUT = ("", "dumb", "linux", "vt100", "vt220")  # terminals that have no title, and might print it
 
 
 def wants_title(env: Mapping[str, str], *, setting: bool) -> bool:
-    """May this terminal's title be set?"""
+    """Whether this terminal's title may be set."""
     off = env.get(OFF, "").strip().casefold() not in ("", "0", "false", "no", "off")
     return setting and not off and env.get("TERM", "") not in _WITHOUT
 
@@ -32,7 +32,7 @@ def title_of(view: SessionFold, cwd: Path) -> str:
 
 
 class TerminalTitle:
-    """Nothing is written before it is allowed, nor if the title is the same."""
+    """Writes nothing before it is allowed, nor if the title is unchanged."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

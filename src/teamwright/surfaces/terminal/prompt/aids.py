@@ -1,4 +1,4 @@
-"""Aids for typing: earlier prompts of all projects, the person's editor, pictures of the clipboard."""
+"""Aids for typing: earlier prompts of all projects, the person's editor, pictures from the clipboard."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -17,11 +17,11 @@ from teamwright.surfaces.terminal.prompt import editor, vim
 from teamwright.surfaces.terminal.widgets.prompt_input import Aid, PromptInput
 from teamwright.surfaces.view.shapes import NoteKind
 
-MOST_PICTURES = 50  # pasted ones that are kept
+MOST_PICTURES = 50  # pasted pictures that are kept
 
 
 class Typing:
-    """The input of the app, with what is needed to help with it."""
+    """The app's input, and what is needed to help with it."""
 
     def __init__(
         self, app: App[Any], prompt: PromptInput, options: Options, tell: Callable[[str, NoteKind], None]
@@ -30,7 +30,7 @@ class Typing:
         self._home = home_from(options.env)
 
     async def prepare(self) -> None:
-        """The keys of vi, for who wants them."""
+        """Turn on the keys of vi, if the person wants them."""
         settings = (await to_thread.run_sync(open_workspace, self._options)).settings
         if await to_thread.run_sync(vim.wanted, self._home.root, settings.editor_mode):
             self._prompt.use_vim(on=True)
@@ -58,7 +58,7 @@ class Typing:
         argv, fault, text = editor.command_of(self._options.env), "", ""
         try:
             with self._app.batch_update(), self._app.suspend():
-                try:  # within: a fault must not keep the screen from coming back
+                try:  # inside: an error must not keep the screen from coming back
                     text = await editor.edit(self._prompt.whole(), argv, self._options.env)
                 except UsageError as error:
                     fault = str(error)
@@ -81,7 +81,7 @@ class Typing:
 
 
 def keep_picture(folder: Path, data: bytes) -> Path:
-    """A private file for a pasted picture; the oldest ones go. Blocks."""
+    """Save a pasted picture in a private file, and remove the oldest ones. Blocks."""
     path = folder / f"{hashlib.sha256(data).hexdigest()[:16]}.png"
     write_file(path, data)
     pictures = sorted(folder.glob("*.png"), key=lambda one: one.stat().st_mtime)

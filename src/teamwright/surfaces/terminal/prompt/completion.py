@@ -21,12 +21,12 @@ _SLASH = re.compile(r"^/([\w:.-]*)$")
 
 
 class Completion(Struct, frozen=True):
-    word: str  # what is put in
+    word: str  # the inserted text
     about: str = ""
 
 
 class TypedWord(Struct, frozen=True):
-    """The word before the cursor that can be completed, from `start` on in its line."""
+    """The word before the cursor that can be completed, which begins at `start` in its line."""
 
     kind: str  # "/" or "@"
     text: str
@@ -43,7 +43,7 @@ def word_at(text: str, row: int, column: int) -> TypedWord | None:
 
 
 def rank(choices: Iterable[Completion], wanted: str, most: int = MOST_SHOWN) -> list[Completion]:
-    """Those that fit, the best first: by their beginning, by that of a file's name, anywhere, by scattered letters."""
+    """Matching choices, best first: by their beginning, a file name's beginning, any place, or scattered letters."""
     asked = wanted.casefold()
     found: list[tuple[int, int, str, Completion]] = []
     for choice in choices:
@@ -55,7 +55,7 @@ def rank(choices: Iterable[Completion], wanted: str, most: int = MOST_SHOWN) -> 
 
 
 def rank_commands(choices: Iterable[Completion], wanted: str, used: Sequence[str]) -> list[Completion]:
-    """Those that begin so come first; among equals what was used, the last one first, then by the alphabet."""
+    """Matches at the beginning come first; among equals, commands used most recently, then the alphabet."""
     asked, places = wanted.casefold(), {name: place for place, name in reversed(list(enumerate(used)))}
 
     def order(choice: Completion) -> tuple[int, int, str]:
@@ -81,7 +81,7 @@ def quoted(path: str) -> str:
 
 
 async def list_files(root: Path) -> list[str]:
-    """Files and directories below, as the person would name them; what git ignores is left out."""
+    """Files and directories below `root`, as the person would name them, without those that git ignores."""
     files: list[str] = []
 
     def take(name: bytes) -> bool:

@@ -11,14 +11,14 @@ from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, slug
 
 MOST_PROMPTS = 300
-MOST_PROJECTS = 100  # whose prompts are searched
-LONGEST = 50_000  # characters of a prompt that is kept for later
+MOST_PROJECTS = 100  # projects whose prompts are searched
+LONGEST = 50_000  # characters of a stored prompt
 
 
 class SavedDraft(Struct):
     prompts: list[str] = field(default_factory=list[str])  # the oldest first
     draft: str = ""
-    pastes: dict[str, str] = field(default_factory=dict[str, str])  # what stands behind a chip of the draft
+    pastes: dict[str, str] = field(default_factory=dict[str, str])  # texts behind the draft's chips
     cwd: str = ""
 
 
@@ -28,7 +28,7 @@ class EarlierPrompt(Struct, frozen=True):
 
 
 class Drafts:
-    """One small file for each working directory. What cannot be read or written costs the memory, never the session."""
+    """One small file per working directory. If it cannot be read or written, only this memory is lost."""
 
     def __init__(self, home: Home, cwd: Path) -> None:
         self._path = home.root / "input" / f"{slug(cwd)}.json"
@@ -49,7 +49,7 @@ class Drafts:
             del prompts[:-MOST_PROMPTS]
 
     def save(self) -> str:
-        """Blocks. Words if it could not be done."""
+        """Blocks. Returns words if it failed."""
         data = msgspec.json.encode(self.kept)
         if data == self._written:
             return ""
@@ -62,7 +62,8 @@ class Drafts:
 
 
 def read_earlier(home: Home) -> list[EarlierPrompt]:
-    """Prompts of all directories, each once: of the directory used last first, and of each its newest first. Blocks."""
+    """Prompts of all directories, each once: the most recently used directory first, and its newest prompts first.
+    Blocks."""
     found: dict[str, EarlierPrompt] = {}
     for path in _newest(home.root / "input"):
         try:

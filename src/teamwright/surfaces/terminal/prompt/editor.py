@@ -1,4 +1,4 @@
-"""The person's own editor on what is in the input."""
+"""Opens the person's own editor on the text of the input."""
 
 import shlex
 import shutil
@@ -11,12 +11,12 @@ from anyio import to_thread
 
 from teamwright.core.errors import UsageError
 
-_KNOWN = ("nano", "vim", "vi")  # where neither $VISUAL nor $EDITOR is set
+_KNOWN = ("nano", "vim", "vi")  # if neither $VISUAL nor $EDITOR is set
 MOST_CHARACTERS = 10_000_000
 
 
 def command_of(env: Mapping[str, str]) -> list[str]:
-    """The editor's command line, split as a shell would, without one."""
+    """The editor's command line, split like a shell does, but without a shell."""
     wanted = env.get("VISUAL", "").strip() or env.get("EDITOR", "").strip()
     if not wanted:
         wanted = next((name for name in _KNOWN if shutil.which(name, path=env.get("PATH"))), "")
@@ -32,7 +32,7 @@ def command_of(env: Mapping[str, str]) -> list[str]:
 
 
 async def edit(text: str, argv: list[str], env: Mapping[str, str]) -> str:
-    """What the file holds when the editor has ended; it has the terminal until then."""
+    """The file's content when the editor has ended; the editor has the terminal until then."""
     with TemporaryDirectory(prefix="teamwright-") as folder:
         path = Path(folder) / "prompt.md"
         await to_thread.run_sync(path.write_text, text, "utf-8", "surrogateescape")

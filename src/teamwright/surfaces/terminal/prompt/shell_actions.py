@@ -21,7 +21,7 @@ _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"]+)"|(\S+))')
 
 
 async def run_shell_line(command: str, cwd: Path, env: Mapping[str, str], on_output: Callable[[str], None]) -> str:
-    """A line that the person typed after `!`, as the text that the model gets of it."""
+    """Run a line that the person typed after `!`; returns the text about it for the model."""
     capture = Capture()
 
     def show_last() -> None:
@@ -51,13 +51,13 @@ async def branch_of(cwd: Path) -> str:
         if ran.status == 0:
             return ran.out.strip()
         ran = await git("rev-parse", "--short", "HEAD", cwd=cwd, limit=GIT_SECONDS)
-    except ToolError:  # git is not there, or hangs
+    except ToolError:  # git is missing, or hangs
         return ""
     return ran.out.strip() if ran.status == 0 else ""
 
 
 def with_pictures(text: str, cwd: Path) -> tuple[Content, ...]:
-    """The prompt, and the pictures that it names by `@`; the session attaches other files. Blocks."""
+    """The prompt, with the pictures that it names with `@`; the session attaches other files. Blocks."""
     found: list[Content] = [Text(text)]
     for mention in _MENTION.finditer(text):
         path = cwd / Path(mention[1] or mention[2]).expanduser()

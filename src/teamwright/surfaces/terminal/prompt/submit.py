@@ -1,4 +1,4 @@
-"""Submits what is typed as a prompt, a command or a shell line, and offers completions."""
+"""Submits typed text as a prompt, a command or a shell line, and offers completions."""
 
 import re
 import time
@@ -29,7 +29,7 @@ from teamwright.surfaces.view.shapes import NoteKind, Queued
 from teamwright.surfaces.view.text import duration, one_line
 from teamwright.surfaces.view.view import SessionFold
 
-FRESH = 15.0  # seconds for which the list of files is good
+FRESH = 15.0  # seconds for which the list of files is used
 _NAME = re.compile(r"/([\w:.-]+)(?:\s+(.*))?", re.S)
 
 
@@ -63,7 +63,7 @@ class Clerk:
 
     @property
     def doing(self) -> str:
-        """What is under way, and for how long; empty if nothing is."""
+        """What is in progress, and for how long; empty if nothing is."""
         if not self._works:
             return ""
         work = self._works[-1]
@@ -80,7 +80,7 @@ class Clerk:
             self._works.remove(work)
 
     async def take(self, text: str) -> None:
-        """On an error, say so, and put a prompt back into the input; Up brings back a command."""
+        """On an error, show it, and put a prompt back into the input; Up brings back a command."""
         counter = self._counter
         try:
             if text.startswith("!") and text[1:].strip():
@@ -95,7 +95,7 @@ class Clerk:
                 counter.prompt.put(text)
 
     async def _prompt(self, text: str) -> None:
-        """While the agent waits for an answer, what is typed is that answer: nothing queues up behind a question."""
+        """While the agent waits for an answer, typed text is that answer: nothing queues up behind a question."""
         counter = self._counter
         asked = blocking(counter.view, counter.here)
         if asked is not None:
@@ -113,7 +113,7 @@ class Clerk:
         return None if here == self._counter.view.main else here
 
     async def _command(self, name: str, words: str, text: str) -> bool:
-        """False if it is no command, but words that begin with a slash."""
+        """False if it is no command, but text that begins with a slash."""
         counter = self._counter
         if (command := COMMANDS.get(ALIASES.get(name, name))) is not None:
             with self._at_work(f"/{name} …"):
@@ -153,7 +153,7 @@ class Clerk:
         return Path(self._session.facts.cwd)
 
     async def take_back(self, queued: Queued) -> None:
-        """Out of the queue and into the input, unless the agent was quicker."""
+        """Move it from the queue into the input, unless the agent was quicker."""
         counter = self._counter
         if not await counter.session.withdraw(queued.letter, queued.agent):
             counter.hint("too late: the agent has just read it")
@@ -175,7 +175,7 @@ class Clerk:
         prompt.offer(word, found)
 
     def _used(self) -> list[str]:
-        """Commands that were typed here, the last one first."""
+        """Commands that were typed here, the most recent first."""
         drafts = self._counter.drafts
         typed = reversed(drafts.kept.prompts)
         return [found[1] for text in typed if (found := _NAME.fullmatch(text.strip()))]

@@ -1,4 +1,4 @@
-"""Keys of vi for the input: what a key in normal mode does to a text; and whether they are wanted."""
+"""Keys of vi for the input: what a key in normal mode does to a text, and whether they are wanted."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.osfiles.private import write_file
 
 Mode = Literal["insert", "normal"]
-Kind = Callable[[str], int]  # letters of one kind in a row are a word; 0: blanks
+Kind = Callable[[str], int]  # adjacent letters of one kind form a word; 0: blanks
 _MOTION = r"[hjklwbeWBE0^$G]|gg|[fFtT]."
 _COMMAND = re.compile(
     rf"([1-9]\d*)?(?:([dcy])([1-9]\d*)?({_MOTION}|[ia][wW]|[dcy])|({_MOTION}|r.|[xXsSiaIAoOupPDCYJ~]))"
@@ -21,23 +21,23 @@ MOST = 1_000  # repetitions
 
 
 class VimEdit(Struct, frozen=True):
-    """`text` in the place of what is from `start` to `end`, then the cursor at `cursor`."""
+    """Puts `text` in place of the text from `start` to `end`, then the cursor at `cursor`."""
 
     cursor: int
     start: int = 0
     end: int = 0
     text: str = ""
-    action: Literal["", "undo", "up", "down"] = ""  # instead, so many times
+    action: Literal["", "undo", "up", "down"] = ""  # done instead, so many times
     times: int = 1
 
 
 class Vim:
-    """What was pressed so far, and what was deleted last."""
+    """The keys pressed so far, and what was last deleted."""
 
     def __init__(self) -> None:
         self.mode: Mode = "insert"
         self._pressed = ""
-        self._register, self._lines = "", False  # whether it holds whole lines
+        self._register, self._lines = "", False  # the second: it contains whole lines
 
     def escape(self, text: str, at: int) -> int | None:
         """Where the cursor goes; None if there was nothing to leave."""
@@ -137,18 +137,18 @@ class Vim:
 
 
 def _split(command: str) -> tuple[str, str]:
-    """A key, and the letter that it is about."""
+    """A key, and the letter that it takes."""
     return (command, "") if command == "gg" else (command[0], command[1:])
 
 
 def _line(text: str, at: int) -> tuple[int, int]:
-    """Where the line begins and ends."""
+    """Beginning and end of the line."""
     end = text.find("\n", at)
     return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
 
 
 def _last(text: str, at: int) -> int:
-    """Normal mode stands on a letter, not behind the last one."""
+    """In normal mode the cursor is on a letter, not after the last one."""
     start, end = _line(text, min(at, len(text)))
     return max(start, min(at, end - 1))
 
@@ -179,7 +179,7 @@ def _move(motion: str, count: int, text: str, at: int) -> int:
 
 
 def _find(motion: str, count: int, text: str, at: int) -> int:
-    """The letter on this line, or the place beside it; where there is none, nothing moves."""
+    """Find the letter on this line, or the place next to it; if there is none, nothing moves."""
     (start, end), (way, letter) = _line(text, at), motion
     forward = way in "ft"
     places = [n for n in range(start, end) if text[n] == letter and (n > at if forward else n < at)]
@@ -190,7 +190,7 @@ def _find(motion: str, count: int, text: str, at: int) -> int:
 
 
 def _change(key: str, letter: str, count: int, text: str, at: int) -> VimEdit:
-    """Other letters in the same places; or the next line joined to this one."""
+    """Replace letters in place, or join the next line to this one."""
     end = _line(text, at)[1]
     if key == "J":
         next_words = end + 1 + len(text[end + 1 :]) - len(text[end + 1 :].lstrip(" \t"))
@@ -203,7 +203,7 @@ def _change(key: str, letter: str, count: int, text: str, at: int) -> VimEdit:
 
 
 def _object(motion: str, text: str, at: int) -> tuple[int, int]:
-    """The word here, with `a` also the blanks behind it, or before it where there are none."""
+    """The word here; `a` also takes the blanks after it, or before it if there are none."""
     (first, last), kind = _line(text, at), _kind if motion[1] == "w" else _big_kind
     if at >= last:
         return at, at
@@ -221,14 +221,14 @@ def _object(motion: str, text: str, at: int) -> tuple[int, int]:
 
 
 def _reach(operator: str, motion: str, count: int, text: str, at: int) -> int:
-    """The other end of what an operator takes."""
+    """The other end of the text that an operator takes."""
     if motion in "wW" and operator == "c" and at < len(text) and not text[at].isspace():
         kind, end = (_kind, "e") if motion == "w" else (_big_kind, "E")
         return min(len(text), _move(end, count, text, at) + 1) if count > 1 else _end_of_word(text, at, kind)
     to = _move(motion, count, text, at)
     if motion in "eE" or (motion[0] in "ft" and to > at):
         return min(len(text), to + 1)
-    if motion in "wW":  # the last word of a line goes without its end
+    if motion in "wW":  # the last word of a line does not include its end
         inside = _line(text, at)[1]
         return inside if at < inside < to and text[inside:to].isspace() else to
     return to
@@ -239,12 +239,12 @@ def _kind(letter: str) -> int:
 
 
 def _big_kind(letter: str) -> int:
-    """Of what only blanks divide."""
+    """Kinds for words that only blanks separate."""
     return 0 if letter.isspace() else 1
 
 
 def _end_of_word(text: str, at: int, kind: Kind) -> int:
-    """Behind the word that is here."""
+    """The place after the word that is here."""
     here = kind(text[at])
     while at < len(text) and kind(text[at]) == here:
         at += 1
@@ -276,12 +276,12 @@ def _word_before(text: str, at: int, kind: Kind) -> int:
 
 
 def keep(root: Path, *, on: bool) -> None:
-    """For the next time. Blocks."""
+    """Remember the choice for the next time. Blocks."""
     write_file(root / "input" / "editor", b"vim" if on else b"normal")
 
 
 def wanted(root: Path, settings: str | None) -> bool:
-    """What was chosen in the app counts before the settings. Blocks."""
+    """A choice made in the app counts more than the settings. Blocks."""
     try:
         return (root / "input" / "editor").read_text() == "vim"
     except (OSError, ValueError):

@@ -14,7 +14,7 @@ class VimKeys:
         self._show_mode()
 
     def take(self, event: events.Key) -> bool:
-        """Was this key meant for vi?"""
+        """Whether this key was meant for vi."""
         if event.key == "escape":
             return self._escape()
         if self._vim.mode == "insert":

@@ -1,4 +1,4 @@
-"""Text measured in cells of a terminal: cut to a width, or wrapped beneath its last column."""
+"""Text measured in terminal cells: cut to a width, or wrapped below its last column."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ from rich.cells import cell_len, set_cell_size
 
 
 def hang(line: str, width: int) -> str:
-    """A line of a table that is too long continues beneath its last column."""
+    """Wrap a long line of a table below its last column."""
     if cell_len(line) <= width:
         return line
     columns = [found.end() for found in re.finditer(r"\S {2,}(?=\S)", line) if found.end() <= width * 2 // 3]
@@ -17,7 +17,7 @@ def hang(line: str, width: int) -> str:
 
 
 def fit(text: str, cells: int) -> str:
-    """At most so many cells wide; one that is cut ends in an ellipsis."""
+    """Cut to at most so many cells; a cut text ends in an ellipsis."""
     if cells <= 0:
         return ""
     return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"

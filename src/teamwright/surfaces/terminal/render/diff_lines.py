@@ -1,4 +1,4 @@
-"""Lines of a diff as the screen has them: numbered, wrapped hard, with the colours of code and of changed words."""
+"""Lines of a diff as the screen shows them: numbered, hard-wrapped, with colours for code and changed words."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -14,11 +14,11 @@ from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.view.diff import DiffRow
 
 SIGNS = {"add": "+ ", "del": "- "}
-CONTINUES = "↪ "  # no text can stand there
+CONTINUES = "↪ "  # text cannot produce this
 
 
 class DiffLine(Struct, frozen=True):
-    """A part of a row that fits on one line of the screen."""
+    """The part of a row that fits on one line of the screen."""
 
     row: DiffRow
     gutter: str
@@ -27,9 +27,9 @@ class DiffLine(Struct, frozen=True):
 
 
 def lay_out(rows: Sequence[DiffRow], width: int, *, marked: bool = True) -> list[DiffLine]:
-    """No row is cut: one that is too long continues beneath, behind a mark if there is a gutter for it.
+    """No row is cut: a long one continues below, behind a mark if there is a gutter for it.
 
-    Without `marked`, rows of which none goes or comes have no gutter.
+    Without `marked`, rows that are neither removed nor added have no gutter.
     """
     digits = len(str(max((row.number for row in rows), default=0) or ""))
     marked = marked or any(row.kind in SIGNS for row in rows)
@@ -43,7 +43,7 @@ def lay_out(rows: Sequence[DiffRow], width: int, *, marked: bool = True) -> list
 
 
 def _broken(row: DiffRow, room: int, gutter: str, beneath: str) -> Iterator[DiffLine]:
-    """The row in lines of this width; `beneath` stands before all but the first."""
+    """The row in lines of this width; `beneath` begins all but the first."""
     at = 0
     for part in [row.text] if cell_len(row.text) <= room else chop_cells(row.text, room):
         yield DiffLine(row, gutter, at, at + len(part))
@@ -75,7 +75,7 @@ def _style(row: DiffRow, at: int, palette: Palette, base: Style) -> Style:
 
 @lru_cache(500)
 def syntax_style(theme: str, name: str) -> Style:
-    """Only the colour: the background is that of the change."""
+    """Only the colour: the background belongs to the change."""
     from pygments.token import string_to_tokentype  # noqa: PLC0415  # slow to import
     from rich.syntax import Syntax  # noqa: PLC0415
 

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from teamwright.surfaces.terminal.render.markdown import MarkdownPieces
 
 NOTES = {"info": "·", "warning": "!", "error": "✗", "message": "✉", "notice": "◆", "aside": "?", "output": " "}
-MOST_NOTE = 12  # lines of a note that is not opened
-MOST_PROMPT, LONG_PROMPT = 20, 3_000  # lines and characters of a prompt that is not opened
+MOST_NOTE = 12  # lines of a folded note
+MOST_PROMPT, LONG_PROMPT = 20, 3_000  # lines and characters of a folded prompt
 
 
 class DrawnBlock:
-    """One item as it was drawn last, and what it was drawn from."""
+    """An item as it was last drawn, and what it was drawn from."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.lines: list[Strip] = []
         self.gap = 0  # blank lines before it
         self.opened = False
-        self.settled = False  # nothing that happens changes it any more
+        self.settled = False  # no event changes it any more
         self._pieces: MarkdownPieces | None = None
         self._drawn: tuple[object, ...] = ()
 
@@ -40,7 +40,7 @@ class DrawnBlock:
 
     @property
     def opens(self) -> bool:
-        """Is there more of it than one line?"""
+        """Whether it has more than one line."""
         match self.item:
             case Step() | Thought():
                 return True
@@ -114,7 +114,7 @@ class DrawnBlock:
 
 
 def gap_between(before: Item | None, item: Item) -> int:
-    """Steps, thoughts and short notes are set close together; everything else has a gap around it."""
+    """Steps, thoughts and short notes have no gaps between them; everything else has."""
     if before is None:
         return 0
     close = (Step, Thought)
@@ -147,7 +147,7 @@ def _draw_person(item: Spoken, width: int, palette: Palette, *, opened: bool) ->
 
 
 def _beginning(text: str) -> str:
-    """Of a long prompt, such as one with a paste in it."""
+    """The beginning of a long prompt, such as one with a paste in it."""
     lines = text.split("\n", MOST_PROMPT)
     more = lines.pop().count("\n") + 1 if len(lines) > MOST_PROMPT else 0
     short = "\n".join(lines)
@@ -188,7 +188,7 @@ def _draw_note(item: Note, width: int, palette: Palette, view: SessionFold, *, o
 
 
 def _who(item: Note, palette: Palette, view: SessionFold) -> tuple[str, str]:
-    """Whose note it is, and how that is drawn."""
+    """The sender of a note, and its style."""
     name = one_line(item.who, 60)
     if item.kind == "output":
         return f"{name}\n", f"bold {palette.accent}".replace("bold bold", "bold")

@@ -1,6 +1,6 @@
-"""Renders a model's Markdown as lines, in pieces that stay the same so that streaming costs little.
+"""Renders a model's Markdown as lines, in pieces that do not change, so that streaming costs little.
 
-Nothing is hidden: HTML is shown as it is written, links with their addresses, entities are not decoded.
+Nothing is hidden: HTML is shown as written, links with their addresses, and entities are not decoded.
 """
 
 import re
@@ -19,8 +19,8 @@ from teamwright.surfaces.terminal.render.paint import draw
 from teamwright.surfaces.terminal.render.themes import Palette
 from teamwright.surfaces.view.text import safe
 
-PIECE = 600  # characters that a piece has at least, if the text continues
-MOST_HIGHLIGHTED = 6_000  # characters of code that are coloured
+PIECE = 600  # least characters of a piece, if the text continues
+MOST_HIGHLIGHTED = 6_000  # characters of highlighted code
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)", re.M)
 
 
@@ -49,7 +49,7 @@ class _Plain(Markdown):
     }
 
     def __init__(self, markup: str, palette: Palette) -> None:
-        """Rich would make a parser of its own for each piece, which costs more than all the rest."""
+        """Rich would make a parser for each piece, which costs more than everything else."""
         self.markup, self.parsed = markup, _parser().parse(markup)
         self.code_theme = self.inline_code_theme = palette.syntax
         self.style, self.justify, self.hyperlinks, self.inline_code_lexer = "none", None, False, None
@@ -62,7 +62,7 @@ def _parser() -> MarkdownIt:
 
 
 class MarkdownPieces:
-    """The drawn pieces of one text that may still grow. Only its last piece is redrawn."""
+    """The drawn pieces of a text that may still grow. Only its last piece is redrawn."""
 
     def __init__(self) -> None:
         self._key: tuple[int, str] = (0, "")
@@ -93,11 +93,12 @@ def _draw_piece(piece: str, width: int, palette: Palette) -> list[Strip]:
     while lines and not lines[-1].text.strip():
         lines.pop()
     blank = [not line.text.strip() for line in lines]
-    return [line for n, line in enumerate(lines) if not (blank[n] and blank[n - 1])]  # tables have much air
+    # Rich's tables have many blank lines
+    return [line for n, line in enumerate(lines) if not (blank[n] and blank[n - 1])]
 
 
 def split(text: str) -> list[str]:
-    """At blank lines that stand outside of code, where a piece is long enough and no list continues."""
+    """Split at blank lines outside of code, if the piece is long enough and no list continues."""
     if len(text) < 2 * PIECE:
         return [text] if text.strip() else []
     pieces: list[str] = []

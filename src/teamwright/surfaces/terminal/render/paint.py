@@ -48,7 +48,8 @@ def console(palette: Palette) -> Console:
 
 
 def draw(renderable: RenderableType, width: int, palette: Palette, style: str = "") -> list[Strip]:
-    """As lines of at most `width` cells. Whatever slipped through is written out here, the last door to the screen."""
+    """Lines of at most `width` cells. Any remaining control characters are written out here, the last step before the
+    screen."""
     board = console(palette)
     options = board.options.update(width=max(width, 4), height=None)
     base = Style.parse(style) if style else None
@@ -63,7 +64,7 @@ def _clean(segment: Segment) -> Segment:
 
 @lru_cache(1_000)
 def _flat(style: Style) -> Style:
-    """Without links, and without a background of its own where it is only the terminal's."""
+    """The style without links, and without a background if that is only the terminal's."""
     back = None if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor
     return Style(
         color=style.color,
@@ -78,5 +79,5 @@ def _flat(style: Style) -> Style:
 
 
 def draw_text(text: str, width: int, palette: Palette, style: str = "") -> list[Strip]:
-    """Words as they are; long lines are folded, never cut."""
+    """Draw plain words; long lines are folded, never cut."""
     return draw(Text(safe(text), style=style, overflow="fold", no_wrap=False), width, palette)

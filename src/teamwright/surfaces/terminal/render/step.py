@@ -1,4 +1,4 @@
-"""Draws a tool call: one line, or all of it with its output or diff."""
+"""Draws a tool call: as one line, or completely with its output or diff."""
 
 from rich.style import Style
 from rich.text import Text
@@ -14,11 +14,11 @@ from teamwright.surfaces.view.text import duration, is_plan, money, one_line, sa
 from teamwright.tools.bash import NAME as BASH
 from teamwright.tools.catalog import traits_of
 
-MOST_LINES = 300  # of an opened result
-MOST_OWN = 12  # lines that a line of the person's own printed
-MOST_PLAN = 40  # lines of a plan that is not opened
-MOST_FOLDED = 20  # lines of a diff that is shown while it is folded
-PEEK = 3  # lines of an error that are shown while it is folded
+MOST_LINES = 300  # of an unfolded result
+MOST_OWN = 12  # output lines of the person's own shell line
+MOST_PLAN = 40  # lines of a folded plan
+MOST_FOLDED = 20  # lines of a diff shown while it is folded
+PEEK = 3  # lines of an error shown while it is folded
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"ok": "✓", "error": "✗", "denied": "⊘", "running": "•"}
 
@@ -72,7 +72,7 @@ def _name_style(palette: Palette, agent: AgentView | None) -> str:
 
 
 def _right(step: Step, now: int, agent: AgentView | None) -> str:
-    """What stands at the end of the line: the size of a change, what an agent has used, the time it took."""
+    """The end of the line: the size of a change, what an agent has used, the time taken."""
     parts: list[str] = []
     if step.asked:
         return "waits for your answer"
@@ -83,7 +83,7 @@ def _right(step: Step, now: int, agent: AgentView | None) -> str:
     if _changes(step) and step.status == "ok":
         parts.append(count_lines(step.patch) or count(rows_of(step.tool, step.args)))
     parts += _used(agent)
-    took = (step.ended or now) - (step.begun or step.at)  # a person's answer is not its time
+    took = (step.ended or now) - (step.begun or step.at)  # waiting for the person does not count
     if step.at and took >= 1_000:
         parts.append(duration(took))
     return " · ".join(filter(None, parts))
@@ -101,7 +101,7 @@ def _changes(step: Step) -> bool:
 
 
 def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
-    """The end of what went wrong: a program says there what it was."""
+    """The end of an error, where programs say what is wrong."""
     lines = [line for line in safe(step.result).split("\n") if line.strip()]
     shown = lines[-PEEK:] if step.status == "error" else lines[:PEEK]
     style = palette.bad if step.status == "error" else palette.warn
@@ -109,7 +109,7 @@ def _peek(step: Step, width: int, palette: Palette) -> list[Strip]:
 
 
 def _answers(step: Step, width: int, palette: Palette) -> list[Strip]:
-    """What the person answered, beneath each other; the questions too where there are several."""
+    """The person's answers, one below the other; with the questions if there are several."""
     drawn: list[Strip] = []
     for asked, said in step.answers:
         question = f"{fit(one_line(asked), max(10, width // 2))}  " if len(step.answers) > 1 else ""
@@ -120,7 +120,7 @@ def _answers(step: Step, width: int, palette: Palette) -> list[Strip]:
 
 
 def _plan(step: Step, width: int, palette: Palette, *, opened: bool) -> list[Strip]:
-    """It stays to be read, also after its approval; of a long one the beginning."""
+    """A plan can be read even after its approval; a long one only in part."""
     from teamwright.surfaces.terminal.render.markdown import MarkdownPieces  # noqa: PLC0415  # slow to import
 
     bar = list(draw(Text("    │ ", style=palette.dim, end=""), 8, palette)[0])
@@ -150,7 +150,7 @@ def _inside(line: str, style: str, palette: Palette) -> Text:
 
 def _body(step: Step, width: int, palette: Palette) -> list[Strip]:
     rows = rows_of(BASH if step.tool == "!" else step.tool, step.args, patch=step.patch)
-    if len(rows) > 1 and rows[0].text == step.title:  # it stands above
+    if len(rows) > 1 and rows[0].text == step.title:  # it is already shown above
         del rows[0]
     drawn = _draw_rows(rows, width, palette)
     if step.result.strip() and (not _changes(step) or step.status != "ok"):

@@ -1,4 +1,4 @@
-"""Colours: a dark theme, a light one, and one without any colour; for what Textual draws and for what we draw."""
+"""Colours: a dark theme, a light one, and one without any colour, for Textual's drawing and for ours."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ NAMES = ("dark", "light", "none")
 
 
 class Palette(Struct, frozen=True):
-    """Rich styles by what they mean."""
+    """Rich styles by meaning."""
 
     name: str
     dark: bool
@@ -23,13 +23,13 @@ class Palette(Struct, frozen=True):
     warn: str
     bad: str
     person: str  # the person's own words
-    person_back: str  # behind them
+    person_back: str  # their background
     code: str
     added: str
     removed: str
-    added_mark: str  # words that differ in a changed line
+    added_mark: str  # changed words in a line
     removed_mark: str
-    selected: str  # behind the chosen item
+    selected: str  # background of the chosen item
     syntax: str  # the theme of code blocks
 
 
@@ -123,7 +123,7 @@ _ON_LIGHT = {
 
 
 def agent_style(color: str, palette: Palette) -> str:
-    """How an agent's name is written; names of colours come from files that people wrote."""
+    """The style of an agent's name; names of colours come from files that people wrote."""
     if palette.name == "none":
         return "bold"
     known = AGENT_COLORS if palette.dark else _ON_LIGHT
@@ -131,7 +131,7 @@ def agent_style(color: str, palette: Palette) -> str:
 
 
 def _theme(name: str, p: Palette, *, background: str, surface: str, panel: str, thumb: str = "") -> Theme:
-    cursor = "reverse" if p.name == "none" else "none"  # without colours it could not be seen
+    cursor = "reverse" if p.name == "none" else "none"  # otherwise it would be invisible without colours
     return Theme(
         name=name,
         primary=p.accent,
@@ -190,12 +190,12 @@ def themes() -> list[Theme]:
 
 
 def keep(root: Path, name: str) -> None:
-    """For the next time. Blocks."""
+    """Remember the theme for the next time. Blocks."""
     write_file(root / "input" / "theme", name.encode())
 
 
 def wanted(root: Path, env: Mapping[str, str]) -> str:
-    """NO_COLOR counts before what was chosen; else the terminal's own background, where it tells."""
+    """NO_COLOR counts more than a choice; without either, the terminal's background decides, if it is known."""
     if env.get("NO_COLOR"):
         return "none"
     try:

@@ -18,7 +18,7 @@ from teamwright.surfaces.terminal.slash.rules import pick_rule, revoke, rules_pa
 from teamwright.surfaces.terminal.widgets.status import MODES as MODE_WORDS
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
-USUAL = "default"  # effort: as the provider has it
+USUAL = "default"  # of effort: the provider's default
 
 
 async def model(stage: CommandContext, words: str) -> str:

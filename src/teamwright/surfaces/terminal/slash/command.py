@@ -1,4 +1,4 @@
-"""Shape of a slash command: what it does to the session or the screen, and what it may ask of the app."""
+"""A slash command: what it does to the session or the screen, and what it may ask of the app."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -40,15 +40,15 @@ class CommandContext(Protocol):
     async def push_screen_wait(self, screen: Screen[str | None]) -> str | None: ...
     def leave(self) -> None: ...
     def suspend(self) -> AbstractContextManager[None]:
-        """The terminal belongs to another program meanwhile."""
+        """Give the terminal to another program meanwhile."""
         ...
 
     async def everything(self) -> list[Item]:
-        """The whole conversation that is open, from its transcript."""
+        """The whole open conversation, from its transcript."""
         ...
 
 
-Run = Callable[[CommandContext, str], Awaitable[str]]  # what is to be shown, empty if nothing
+Run = Callable[[CommandContext, str], Awaitable[str]]  # returns what to show, empty if nothing
 
 
 class SlashCommand(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`/config`: the settings that are a person's to change, in their own settings file; and all that are in effect."""
+"""`/config`: settings that a person may change, in their own settings file; and all that are in effect."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,7 +29,7 @@ from teamwright.surfaces.view.text import one_line
 NOT_SET = "(not set)"
 THEME, KEYS, MODEL, EFFORT, SANDBOX = "theme", "editorMode", "model", "effort", "sandbox.enabled"
 STATUS = "statusLine"
-LIVE = frozenset({THEME, KEYS, MODEL, EFFORT, "teamwright.notify", "teamwright.notifySeconds"})  # at once
+LIVE = frozenset({THEME, KEYS, MODEL, EFFORT, "teamwright.notify", "teamwright.notifySeconds"})  # applied at once
 ABOUT = {
     THEME: "colours of the app",
     KEYS: "keys of the input: normal, or those of vi",
@@ -59,7 +59,7 @@ ABOUT = {
 
 
 class SettingInEffect(Struct, frozen=True):
-    """The value in effect, and where it comes from."""
+    """A value in effect, and its source."""
 
     value: Any = None
     source: str = ""
@@ -101,7 +101,7 @@ def _when(key: str) -> str:
 
 
 async def _ask(stage: CommandContext, key: str) -> str | None:
-    """The new value in words, empty: none; None: it stays as it is."""
+    """The new value in words, empty for none; None: it stays as it is."""
     now = (await to_thread.run_sync(_read, stage))[key]
     if (values := _values(stage, key)) is None:
         check = partial(_parsed, key)
@@ -118,7 +118,7 @@ def _require_value(key: str, words: str, values: Sequence[str] | None) -> None:
 
 
 async def change(stage: CommandContext, key: str, words: str) -> str:
-    """Write it down, and use it where that is possible at once. Nothing is written that cannot be used."""
+    """Save a setting, and apply it at once if possible. An unusable value is not saved."""
     words = "" if words == NOT_SET else words
     _require_value(key, words, _values(stage, key))
     if key == THEME:
@@ -151,7 +151,7 @@ async def _use(stage: CommandContext, key: str, value: Any) -> None:
 
 
 def _read(stage: CommandContext) -> dict[str, SettingInEffect]:
-    """Each setting of the list as it is now. Blocks."""
+    """Each listed setting as it is now. Blocks."""
     ground = open_workspace(replace(stage.options, cwd=stage.session.cwd))
     told = {key: SettingInEffect(value, source, file) for key, value, source, file in describe(ground.settings)}
     found = {key: told.get(key, SettingInEffect()) for key in ABOUT}
@@ -162,7 +162,7 @@ def _read(stage: CommandContext) -> dict[str, SettingInEffect]:
 
 
 def _values(stage: CommandContext, key: str) -> list[str] | None:
-    """What can be chosen; None: it is typed."""
+    """The values to choose from; None: it is typed."""
     if key == THEME:
         return list(themes.NAMES)
     if key == KEYS:
@@ -184,7 +184,7 @@ def _parts(key: str) -> tuple[Any, ...]:
 
 
 def _parsed(key: str, words: str) -> Any:
-    """The value that these words mean; None: not set. Raises UsageError for one that does not fit."""
+    """The value that these words mean; None: not set. Raises UsageError if they do not fit."""
     if not words:
         return None
     parts = _parts(key)

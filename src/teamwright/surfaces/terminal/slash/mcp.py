@@ -96,7 +96,7 @@ async def _change(stage: CommandContext, name: str, to: Change) -> str:
 
 
 async def _sign_in(stage: CommandContext, name: str) -> str:
-    """By the command of the program, which has the terminal meanwhile: it prints an address."""
+    """Runs the program's own command, which has the terminal meanwhile: it prints an address."""
     try:
         with stage.suspend():
             status = await _run_login(name, stage.session.cwd, stage.options.env)

@@ -1,4 +1,4 @@
-"""Commands that show something: tables of the program, pages of the side, settings, instruction files."""
+"""Commands that show something: the program's tables, pages of the side, settings, instruction files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The rules of a session as `/permissions` lists them, and how one is revoked."""
+"""The rules of a session as `/permissions` lists them, and revoking one."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _REVOCABLE = ("session", "local")
 
 
 def rules_page(rules: Sequence[StandingRule]) -> str:
-    """Each with its number, what it does and where it comes from."""
+    """Each rule with its number, its effect and its source."""
     if not rules:
         return "  no rules are in effect"
     shown = [one_line(one.rule, 200) for one in rules]
@@ -34,7 +34,7 @@ def rules_page(rules: Sequence[StandingRule]) -> str:
 
 
 async def pick_rule(stage: CommandContext, rules: Sequence[StandingRule]) -> str:
-    """The number of a rule that the person wants to be without; empty: none."""
+    """The number of the rule that the person wants to revoke; empty: none."""
     rows = [
         Row(str(n), (one.behaviour, one.rule, _source(one)))
         for n, one in enumerate(rules, 1)
@@ -52,7 +52,7 @@ def _source(one: StandingRule) -> str:
 
 
 async def revoke(session: SessionPort, options: Options, words: str) -> str:
-    """By its number in the list, or in its own words."""
+    """Revoke a rule, by its number in the list or by its text."""
     rules = await session.rules()
     found = [one for n, one in enumerate(rules, 1) if words in (str(n), one.rule)]
     ours = [one for one in found if one.source in _REVOCABLE]

@@ -1,4 +1,4 @@
-"""`/sandbox`: what holds the commands of this session, and the switch for the next ones."""
+"""`/sandbox`: what holds the commands of this session, and the switch for later ones."""
 
 from functools import partial
 

@@ -13,8 +13,9 @@ from teamwright.surfaces.terminal.slash.command import CommandContext
 from teamwright.surfaces.terminal.widgets.status import MODES
 from teamwright.surfaces.view.text import one_line, rounded, safe, spent, tokens
 
-BAR, BESIDE = 40, 28  # cells of a whole window, and of the words around it
-NOTES = {"needs-auth": "teamwright mcp login", "failed": "teamwright mcp test"}  # what helps, with the server's name
+BAR, BESIDE = 40, 28  # cells for a full window, and for the words beside the bar
+# command that helps, to be followed by the server's name
+NOTES = {"needs-auth": "teamwright mcp login", "failed": "teamwright mcp test"}
 
 
 async def status(stage: CommandContext, words: str) -> str:
@@ -54,7 +55,7 @@ def _setup(facts: SessionFacts, now: SessionStatus) -> dict[str, str]:
 
 
 def server_lines(states: Sequence[ServerState]) -> list[str]:
-    """Each with its state, the number of its tools, and why it is not connected."""
+    """Each server with its state, its number of tools, and why it is not connected."""
     widest = max((len(one_line(state.name, 40)) for state in states), default=0)
     return [
         f"  {one_line(state.name, 40).ljust(widest)}  {state.status:10}  {about_server(state)}".rstrip()
@@ -95,7 +96,7 @@ def _share(used: ContextUse) -> str:
 
 
 def _bar(count: int, whole: int, room: int) -> str:
-    """At least one cell for what is there at all."""
+    """At least one cell for anything above zero."""
     cells = min(room, max(1 if count else 0, round(room * count / max(1, whole))))
     return f"{'█' * cells}{'·' * (room - cells)}"
 

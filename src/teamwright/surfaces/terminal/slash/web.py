@@ -12,7 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.surfaces.terminal.slash.command import CommandContext
 
 SECONDS = 20.0  # for the hub to print its link
-_hubs: list["subprocess.Popen[bytes]"] = []  # they go on; those that have ended are looked after at the next start
+_hubs: list["subprocess.Popen[bytes]"] = []  # they go on; the next start collects those that have ended
 
 
 class _Told(msgspec.Struct):
@@ -20,7 +20,7 @@ class _Told(msgspec.Struct):
 
 
 async def web(stage: CommandContext, words: str) -> str:
-    """The hub goes on in a process of its own when the app is left; one that runs already is asked for a link."""
+    """The hub runs in a process of its own and outlives the app; one that already runs is asked for a link."""
     told = b""
     with anyio.move_on_after(SECONDS):
         told = await to_thread.run_sync(_start, stage.session.id, stage.options.env, abandon_on_cancel=True)

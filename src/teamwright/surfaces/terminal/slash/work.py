@@ -1,4 +1,4 @@
-"""Commands about the work itself: instructions for a project, what has changed, the last answer, more directories."""
+"""Commands about the work itself: instructions for a project, changes, the last answer, more directories."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ async def init(stage: CommandContext, words: str) -> str:
 
 
 async def copy(stage: CommandContext, words: str) -> str:
-    """By the terminal, which may refuse in silence, and by the program at hand."""
+    """Copy through the terminal, which may silently refuse, and through a program that is there."""
     items = await stage.everything()
     answers = [item.text for item in items if isinstance(item, Spoken) and item.role == "agent" and item.text.strip()]
     if not answers:
@@ -68,7 +68,7 @@ async def diff(stage: CommandContext, words: str) -> str:
 
 
 async def _changes(cwd: Path) -> tuple[str, list[str]]:
-    """What git says of the files that it knows, and the names of those that it does not."""
+    """git's diff of the files that it knows, and the names of those that it does not."""
     inside = await git("rev-parse", "--is-inside-work-tree", cwd=cwd, limit=GIT_SECONDS)
     if inside.status:
         raise UsageError(f"git cannot say what changed here: {inside.complaint}")

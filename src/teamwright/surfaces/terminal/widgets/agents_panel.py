@@ -20,16 +20,16 @@ from teamwright.surfaces.view.text import duration, money, one_line, title, toke
 from teamwright.surfaces.view.view import SessionFold
 
 MARKS: dict[State, str] = {"running": "●", "waiting": "◐", "idle": "○", "done": "✓", "failed": "✗", "stopped": "■"}
-MOST_ENDED = 30  # of those that have ended, the newest
-_DEEPEST = 20  # steps up to the main agent
-REFRESH = 0.5  # seconds; times tick on
-_WIDE, _MIDDLE = 64, 40  # cells from which money and time, and tokens, are shown
+MOST_ENDED = 30  # newest ended agents that are shown
+_DEEPEST = 20  # levels below the main agent
+REFRESH = 0.5  # seconds; times keep changing
+_WIDE, _MIDDLE = 64, 40  # cells from which on money and time, and tokens, are shown
 _KEYS = "Enter opens · x stops · X all · b background"
 _ENDED = ("done", "failed", "stopped")
 
 
 def tree_of(view: SessionFold) -> Iterator[tuple[AgentView, str]]:
-    """Each agent after the one that started it, with the branches before its name. Few of those that have ended."""
+    """Each agent below the one that started it, with the branches before its name. Only a few ended ones."""
     shown = _worth_showing(view)
     below: dict[AgentId | None, list[AgentView]] = {}
     for agent in shown.values():
@@ -51,7 +51,7 @@ def tree_of(view: SessionFold) -> Iterator[tuple[AgentView, str]]:
 
 
 def _worth_showing(view: SessionFold) -> dict[AgentId, AgentView]:
-    """Living agents, the newest that have ended, and the agents between them and the main one."""
+    """Living agents, the newest ended ones, and the agents between them and the main one."""
     ended = sorted((a for a in view.agents.values() if a.state in _ENDED), key=lambda a: a.ended)
     dropped = {agent.id for agent in ended[:-MOST_ENDED]}
     for agent in view.agents.values():
@@ -95,7 +95,7 @@ def agent_row(agent: AgentView, prefix: str, width: int, palette: Palette, now: 
 
 
 def _figures(agent: AgentView, width: int, now: int) -> Iterator[str]:
-    """As many as there is room for. A space parts them, however long they are."""
+    """As many figures as fit, always separated by a space."""
     if width >= _MIDDLE:
         yield f" {tokens(agent.tokens):>6}"
     if width >= _WIDE and agent.usd is not None:
@@ -105,7 +105,7 @@ def _figures(agent: AgentView, width: int, now: int) -> Iterator[str]:
 
 
 def asking(agent: AgentView, view: SessionFold) -> AgentView:
-    """With the question that it waits for, if there is one: also a teammate's that runs elsewhere."""
+    """The agent, with the question that it waits for, even for a teammate that runs elsewhere."""
     question = next((q for q in view.questions if q.agent == agent.id), None)
     if question is None or agent.state == "waiting":
         return agent
@@ -159,7 +159,7 @@ class AgentsPanel(Vertical):
         budget: Callable[[], str] | None = None,
         id: str | None = None,
     ) -> None:
-        """`here` is the agent whose conversation is open now."""
+        """`here` is the agent whose conversation is open."""
         super().__init__(id=id)
         self._view, self._here, self._budget = view, here, budget
 
@@ -172,7 +172,7 @@ class AgentsPanel(Vertical):
         self.call_after_refresh(self.draw)
 
     def draw(self) -> None:
-        """Again and again while it can be seen; whoever opens it calls this once."""
+        """Draws repeatedly while it is visible; opening it calls this once."""
         if not self.is_mounted:
             return
         if not all(widget.display for widget in self.ancestors_with_self):
@@ -237,7 +237,7 @@ class AgentsPanel(Vertical):
 
 
 def neighbour(view: SessionFold, here: AgentId, step: int) -> AgentId:
-    """The agent above or below in the panel: for switching by Shift+Up and Shift+Down."""
+    """The agent above or below in the panel, for Shift+Up and Shift+Down."""
     order = [agent.id for agent, _ in tree_of(view)]
     if here not in order:
         return view.main

@@ -11,7 +11,7 @@ from teamwright.surfaces.terminal.widgets.unfolding import UnfoldingList
 from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.text import one_line, safe
 
-MOST_DONE = 200  # completed tasks that are listed, the newest
+MOST_DONE = 200  # newest completed tasks that are listed
 _ORDER = {"in_progress": 0, "pending": 1, "blocked": 2, "completed": 3}
 _MARKS = {"in_progress": "◐", "pending": "○", "blocked": "◇", "completed": "✓"}
 
@@ -21,7 +21,7 @@ def status_of(task: Task) -> str:
 
 
 def in_order(tasks: Sequence[Task]) -> list[Task]:
-    """What is at work first, then what may be begun, what waits, what is done; by number within each."""
+    """Tasks in progress first, then those that may begin, those that wait, and those that are done; each by number."""
     done = sorted((t for t in tasks if t.status == "completed"), key=lambda task: task.updated)[-MOST_DONE:]
     kept = [task for task in tasks if task.status != "completed"] + done
     return sorted(kept, key=lambda task: (_ORDER[status_of(task)], task.id))
@@ -54,7 +54,7 @@ def task_row(task: Task, width: int, palette: Palette, colors: Mapping[str, str]
         (one_line(doing, 160), styles[status]),
         (f"  waits for {listed(task.blocked_by)}" if task.blocked_by else "", palette.warn),
     ]
-    if task.blocked_by:  # what it waits for must not be what is cut off
+    if task.blocked_by:  # its blockers must not be cut off
         right.insert(0, (left.pop()[0], palette.warn))
     return row(left, right, width)
 

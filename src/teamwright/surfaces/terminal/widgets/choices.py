@@ -22,7 +22,7 @@ GRACE = 0.6  # seconds
 
 
 class Choice(Struct, frozen=True):
-    """`text` is safe to draw; `key` is a letter that means it, beside its number, which is its place unless given."""
+    """`text` is safe to draw; `key` is a letter for it, besides its number, which is its place unless given."""
 
     id: str
     text: str
@@ -32,7 +32,7 @@ class Choice(Struct, frozen=True):
 
 
 def no_first(choices: Sequence[Choice], no: str) -> list[Choice]:
-    """The refusal comes first, where Enter finds it; each choice keeps its number in the given order."""
+    """Put the refusal first, where Enter finds it; each choice keeps its number in the given order."""
     numbered = [replace(choice, number=n) for n, choice in enumerate(choices, 1)]
     return sorted(numbered, key=lambda choice: choice.id != no)
 
@@ -75,13 +75,13 @@ class Choices(OptionList):
         self._since = time.monotonic()
 
     def hold(self, ids: Sequence[str], *, held: bool) -> None:
-        """Answers that cannot be given yet: neither by key nor by mouse."""
+        """Disable answers that cannot be given yet, by key and by mouse."""
         for id in ids:
             if self.get_option(id).disabled != held:
                 (self.disable_option if held else self.enable_option)(id)
 
     def reword(self, choices: Sequence[Choice]) -> None:
-        """The same answers in other words."""
+        """Show the same answers in other words."""
         self._choices = list(choices)
         for n, choice in enumerate(choices, 1):
             self.replace_option_prompt(choice.id, _prompt(choice, n))

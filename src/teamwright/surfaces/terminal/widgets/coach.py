@@ -22,7 +22,7 @@ class Coach(Static):
         self._drawn: Content | None = None
 
     def look(self, app: "TerminalApp") -> None:
-        """Called at each frame: what the person has done may call for other advice."""
+        """Called with each frame: what the person has done may call for other advice."""
         self._note(app, self._seen)
         palette = palette_of(self)
         line = Content.assemble(("demo  ", palette.accent), (self._advise(self._seen), palette.text))
@@ -37,4 +37,5 @@ class Coach(Static):
         seen.page = app.side.page if app.side.display else ""
         seen.elsewhere = here.name if here.id != view.main else ""
         seen.tried_reading = seen.tried_reading or bool(seen.elsewhere)
-        seen.tried_side = seen.tried_side or bool(seen.page) or seen.tried_reading  # quick fingers are not seen there
+        # quick key presses would be missed there
+        seen.tried_side = seen.tried_side or bool(seen.page) or seen.tried_reading

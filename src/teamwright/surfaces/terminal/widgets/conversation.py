@@ -23,16 +23,16 @@ from teamwright.surfaces.view.view import SessionFold
 if TYPE_CHECKING:
     from textual.reactive import Reactive
 
-FIRST, WINDOW = 12, 8  # items that are laid out at first, and further ones until they fill the screen
-MOST_FOLLOWED = 90  # items that stay laid out at the end
-AHEAD, KEPT = 3, 6  # screens on both sides of the one that is read: laid out before they are wanted, and not let go
-SHARE = 4  # times as long as drawing took, nothing is drawn: keys come first on a slow machine
-TOP = 60  # items that are laid out at the very beginning
-PAGE, MOST_OLDER = 300, 50_000  # items that are read again from the transcript at once, and in all
+FIRST, WINDOW = 12, 8  # items laid out at first, and further ones until they fill the screen
+MOST_FOLLOWED = 90  # items kept laid out at the end
+AHEAD, KEPT = 3, 6  # screens on both sides of the visible one: laid out in advance, and kept
+SHARE = 4  # after drawing, nothing is drawn for so many times as long: keys come first on a slow machine
+TOP = 60  # items laid out at the very beginning
+PAGE, MOST_OLDER = 300, 50_000  # items read again from the transcript at once, and in all
 
 
 class Conversation(ScrollView, can_focus=True):
-    """Lines of the items of one talk. `follow` it to the end unless somebody has scrolled away."""
+    """Lines of the items of one talk. It follows the end unless somebody has scrolled away."""
 
     DEFAULT_CSS = "Conversation { background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }"
     FOCUS_ON_CLICK: ClassVar[bool] = False  # a click leaves the focus in the input
@@ -46,7 +46,7 @@ class Conversation(ScrollView, can_focus=True):
     ]
 
     class Older(Message):
-        """What was before the first item is wanted, so many items of it."""
+        """Asks for so many items before the first one."""
 
         def __init__(self, agent: AgentId, before: int, most: int) -> None:
             super().__init__()
@@ -59,26 +59,26 @@ class Conversation(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.view, self.agent = view, agent
         self.palette: Palette = DARK
-        self.everything = False  # all steps opened
+        self.everything = False  # all steps are unfolded
         self.chosen: DrawnBlock | None = None
         self._older: list[Item] = []
         self._asked_older = self._has_all = self._to_top = False
-        self._dropped, self._held = 0, list[Item]()  # the talk as it was seen last
-        self._first = 0  # index of the first item that is laid out
-        self._last: int | None = None  # and of the one after them; None: all others
+        self._dropped, self._held = 0, list[Item]()  # the talk as last seen
+        self._first = 0  # index of the first item laid out
+        self._last: int | None = None  # and of the one after the last; None: all others
         self._base = Style()
         self._rests_until = 0.0
         self._laid = LaidOut()
         self._version = -1
         self.following = True  # new lines are scrolled to
         self._scrolling = False
-        self._bar_due = False  # the scroll bar is to be drawn, once nothing more is laid out
-        self._cuts = 0  # of the talk that were seen
+        self._bar_due = False  # the scroll bar must be drawn, once nothing more is laid out
+        self._cuts = 0  # number of cuts seen in the talk
 
-    # --- what is shown
+    # --- content
 
     def open(self, agent: AgentId) -> None:
-        """Another agent's conversation."""
+        """Open another agent's conversation."""
         self.agent = agent
         self._older, self._asked_older, self.chosen, self._version = [], False, None, -1
         talk = self.view.talk(agent)
@@ -93,7 +93,7 @@ class Conversation(ScrollView, can_focus=True):
         self.update()
 
     def add_older(self, agent: AgentId, items: list[Item]) -> None:
-        """Read from the transcript: they stand before the first item that is in memory. None: there are no others."""
+        """Add items from the transcript before the first one in memory. An empty list: there are no others."""
         if agent != self.agent or not self._asked_older:
             return
         self._asked_older, self._has_all = False, not items or len(self._older) + len(items) >= MOST_OLDER
@@ -107,11 +107,11 @@ class Conversation(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if not self._scrolling:  # somebody else scrolled: the person
+        if not self._scrolling:  # the person scrolled
             self.following = new_value >= self.max_scroll_y - 1 and self._last is None
 
     def _scroll(self, line: int | None) -> None:
-        """To a line, or to the end; also while Textual does not know yet that there is something to scroll."""
+        """Scroll to a line, or to the end, even if Textual does not know yet that there is something to scroll."""
         self._scrolling = True
         if line is None:
             self.scroll_end(animate=False, immediate=True, force=True)
@@ -121,7 +121,7 @@ class Conversation(ScrollView, can_focus=True):
 
     def _items(self) -> list[Item]:
         talk = self.view.talk(self.agent)
-        if gone := talk.dropped - self._dropped:  # from memory, but not while they are being read
+        if gone := talk.dropped - self._dropped:  # dropped from memory, but kept while they are being read
             if self._older or not self.following:
                 self._older += self._held[:gone]
             else:
@@ -131,13 +131,13 @@ class Conversation(ScrollView, can_focus=True):
         return [*self._older, *talk.items] if self._older else talk.items
 
     def tick(self) -> bool:
-        """Called often: draws what has changed since. False if nothing has, and nothing is about to."""
+        """Called often: draws what has changed. False if nothing has, and nothing is about to."""
         talk = self.view.talk(self.agent)
         began = time.monotonic()
         if began < self._rests_until:
             return True
         live = any(isinstance(row.item, Step) and row.item.status == "running" for row in self._laid.rows[-20:])
-        if talk.cuts != self._cuts:  # a rewind took some away, of which some may have been read again
+        if talk.cuts != self._cuts:  # a rewind removed items, some of which may have been read again
             self.open(self.agent)
             self._ask_for_older(talk.items, PAGE)
         if changed := talk.version != self._version or live:
@@ -160,7 +160,7 @@ class Conversation(ScrollView, can_focus=True):
         return False
 
     def update(self) -> None:
-        """Lay out everything from the first item on, and keep the scroll position above the end."""
+        """Lay out everything from the first item on, and keep the scroll position if it is above the end."""
         if self.size.width < 10:
             return
         follow, anchor = self.following, self._laid.anchor(round(self.scroll_y))
@@ -185,7 +185,8 @@ class Conversation(ScrollView, can_focus=True):
         self.refresh()
 
     def _grow(self, height: int) -> None:
-        """Textual would lay out the whole screen again; that is needed only where the scroll bar comes or goes."""
+        """Avoids Textual's new layout of the whole screen, which is needed only if the scroll bar appears or
+        vanishes."""
         size = Size(self.size.width, height)
         if min(height, self.virtual_size.height) > self.size.height and size.width == self.virtual_size.width:
             self.set_reactive(cast("Reactive[Size]", Conversation.virtual_size), size)
@@ -195,7 +196,7 @@ class Conversation(ScrollView, can_focus=True):
             self.virtual_size = size
 
     def _let_go(self) -> None:
-        """What was read again is not needed at the end."""
+        """At the end, items that were read again are no longer needed."""
         self._first = max(0, self._first - len(self._older))
         self._older, self._has_all = [], False
 
@@ -208,7 +209,7 @@ class Conversation(ScrollView, can_focus=True):
             self._scroll(top + inside)
 
     def page(self, by: int) -> None:
-        """Up or down by so many screens."""
+        """Scroll up or down by so many screens."""
         y = self.scroll_y + by * max(1, self.size.height - 2)
         while (up := y < 0 and self._first > 0) or (y > self.max_scroll_y and self._last is not None):
             before = self.scroll_y
@@ -217,7 +218,7 @@ class Conversation(ScrollView, can_focus=True):
         self.scroll_to(y=y, animate=False, immediate=True)
 
     def _extend(self) -> bool:
-        """More of what is above. False if all of it that is in memory is laid out."""
+        """Lay out more above. False if everything in memory is laid out."""
         items, more = self._items(), self._first > 0
         if more:
             kept = self._laid.begun_before(round(self.scroll_y) + (KEPT + 1) * self.size.height)
@@ -227,7 +228,7 @@ class Conversation(ScrollView, can_focus=True):
         return more
 
     def _ask_for_older(self, items: list[Item], most: int) -> bool:
-        """Is there any, or is it on its way?"""
+        """Whether there is more, or it is on its way."""
         if not self.view.talk(self.agent).dropped or self._has_all:
             return False
         if not self._asked_older:
@@ -237,7 +238,7 @@ class Conversation(ScrollView, can_focus=True):
         return True
 
     def _descend(self) -> None:
-        """More of what is below."""
+        """Lay out more below."""
         items = self._items()
         gone = self._laid.begun_before(round(self.scroll_y) - KEPT * self.size.height)
         self._move(self._first + max(0, gone - 1), (self._last or 0) + WINDOW, items)
@@ -263,7 +264,7 @@ class Conversation(ScrollView, can_focus=True):
             self.refresh()
 
     def _shift_selection(self, by: int | None) -> None:
-        """It stays with its words, and goes with them."""
+        """The selection moves with its words, or vanishes with them."""
         if by == 0 or (selection := self.text_selection) is None:
             return
         kept = {widget: its for widget, its in self.screen.selections.items() if widget is not self}
@@ -274,16 +275,16 @@ class Conversation(ScrollView, can_focus=True):
         self.screen.selections = kept
 
     def _seen(self, top: int) -> tuple[object, ...] | None:
-        """What stands at both ends of a screen that begins at a line; None if there is less than a screen."""
+        """What is at both ends of a screen that begins at this line; None if there is less than a screen."""
         first, last = self._laid.at(top), self._laid.at(top + self.size.height - 1)
         return None if first is None or last is None else (*first, *last)
 
     def _renumber(self, line: int) -> None:
-        """The lines on the screen stay, only their numbers change: painting costs more than laying out ahead does."""
+        """Only the line numbers change, not the lines on the screen: painting costs more than laying out in advance."""
         self.set_reactive(Conversation.scroll_y, float(line))
         self.set_reactive(cast("Reactive[float]", Conversation.scroll_target_y), float(line))
         self.vertical_scrollbar.set_reactive(ScrollBar.position, float(line))
-        self._styles_cache.clear()  # they bear their numbers, by which the mouse selects
+        self._styles_cache.clear()  # they contain their line numbers, which the mouse uses for selecting
 
     # --- drawing
 
@@ -303,7 +304,7 @@ class Conversation(ScrollView, can_focus=True):
         return strip.apply_offsets(0, at)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._base = self.rich_style  # for all of them: finding it takes longer than drawing a line
+        self._base = self.rich_style  # once for all of them: finding it takes longer than drawing a line
         return super().render_lines(crop)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
@@ -355,7 +356,7 @@ class Conversation(ScrollView, can_focus=True):
         self.update()
 
     def action_top(self) -> None:
-        """To the very first item, also if nothing in between has been looked at."""
+        """Go to the very first item, even if nothing in between was looked at."""
         self.following = False
         items = self._items()
         self._to_top = self._ask_for_older(items, MOST_OLDER - len(self._older))
@@ -384,7 +385,7 @@ class Conversation(ScrollView, can_focus=True):
 
 
 def _mark(strip: Strip, start: int, end: int) -> Strip:
-    """What is selected, in reverse."""
+    """Show the selected part in reverse."""
     length = strip.cell_length
     end = length if end == -1 else min(end, length)
     parts = [strip.crop(0, start), strip.crop(start, end).apply_style(Style(reverse=True)), strip.crop(end, length)]

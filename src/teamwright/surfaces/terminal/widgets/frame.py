@@ -35,14 +35,14 @@ CSS = """
 
 
 class FrameScreen(Screen[None]):
-    """Textual would give the keys to the first widget, the conversation, when a dialog closes before the input is
-    back; that chooses a step then, and follows no more."""
+    """Keeps the keyboard from the conversation: Textual would give it to the first widget when a dialog closes before
+    the input is back, and the conversation would then choose a step and stop following."""
 
     AUTO_FOCUS: ClassVar[str | None] = "PromptInput"
 
 
 class FrameBody(Horizontal):
-    """What is typed or pasted outside of the input belongs into it, unless the key means something there."""
+    """Text typed or pasted outside of the input belongs in it, unless the key means something there."""
 
     def on_key(self, event: events.Key) -> None:
         if event.is_printable and event.character and event.key not in self.screen.active_bindings:
@@ -57,7 +57,7 @@ class FrameBody(Horizontal):
             prompt.post_message(events.Paste(event.text))
 
     def _prompt(self) -> PromptInput | None:
-        """With the keyboard; None where it cannot be seen."""
+        """The input, now with the keyboard; None if it is not visible."""
         if not self.query_one("#main").display:
             return None
         return self.query_one(PromptInput).focus()

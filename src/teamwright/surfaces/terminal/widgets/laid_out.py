@@ -1,4 +1,4 @@
-"""The part of a conversation that is laid out: its blocks from top to bottom, and the lines at which they begin."""
+"""The laid-out part of a conversation: its blocks from top to bottom, and the lines at which they begin."""
 
 import time
 from bisect import bisect_left, bisect_right
@@ -13,8 +13,8 @@ from teamwright.surfaces.view.view import SessionFold
 class LaidOut:
     def __init__(self) -> None:
         self.rows: list[DrawnBlock] = []
-        self._blocks: dict[int, DrawnBlock] = {}  # by the identity of the item
-        self._tops: list[int] = [0]  # the first line of each row, and one for the end
+        self._blocks: dict[int, DrawnBlock] = {}  # by identity of the item
+        self._tops: list[int] = [0]  # first line of each row, and one for the end
         self._drawn_for: tuple[object, ...] = ()
 
     @property
@@ -22,7 +22,7 @@ class LaidOut:
         return self._tops[-1]
 
     def lay_out(self, items: list[Item], width: int, palette: Palette, view: SessionFold, *, everything: bool) -> bool:
-        """These and no others; what has been drawn is used again. True if anything is other than before."""
+        """Lay out exactly these items, reusing what was drawn. True if anything differs from before."""
         now, before, changed = time.time_ns() // 1_000_000, None, False
         rows: list[DrawnBlock] = []
         blocks: dict[int, DrawnBlock] = {}
@@ -64,7 +64,7 @@ class LaidOut:
         return self.rows[place], line - self._tops[place] - self.rows[place].gap
 
     def line_of(self, item: Item) -> int | None:
-        """The first line of an item, below the gap before it, which comes and goes with the item above."""
+        """The first line of an item, below the gap before it, which depends on the item above."""
         found = zip(self.rows, self._tops, strict=False)
         return next((top + row.gap for row, top in found if row.item is item), None)
 

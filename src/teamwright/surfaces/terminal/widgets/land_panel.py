@@ -18,7 +18,7 @@ _ORDER = {"trying": 0, "waiting": 1, "sent_back": 2, "landed": 3, "given_up": 4}
 
 
 def in_order(entries: Sequence[LandEntry]) -> list[LandEntry]:
-    """What is open first, in the order of the queue; then what is decided, the newest first."""
+    """Open entries first, in the order of the queue; then decided ones, the newest first."""
     return sorted(entries, key=_rank)
 
 

@@ -13,10 +13,10 @@ from teamwright.surfaces.terminal.prompt.drafts import Drafts
 from teamwright.surfaces.terminal.prompt.vim_keys import VimKeys
 from teamwright.tools.bounds import visible
 
-CHIP_LINES, CHIP_SIZE = 12, 1_500  # pastes beyond that stand as one word in the input
+CHIP_LINES, CHIP_SIZE = 12, 1_500  # larger pastes are shown as a single word, a chip
 PLACEHOLDER = "Ask, or type / @ ! for commands, files, the shell"
 Aid = Literal["search", "editor", "picture"]
-NEW_LINE = ("shift+enter", "shift+\r", "alt+enter", "ctrl+j")  # the second is what xterm makes of the first
+NEW_LINE = ("shift+enter", "shift+\r", "alt+enter", "ctrl+j")  # xterm sends the second for the first
 
 
 class PromptInput(TextArea):
@@ -42,24 +42,24 @@ class PromptInput(TextArea):
     ]
 
     class Submitted(Message):
-        """`text` is whole: what stood behind chips is in its place."""
+        """`text` is complete, with the contents of all chips."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Escaped(Message):
-        """Esc, and there was nothing here to close."""
+        """Esc was pressed, and there was nothing here to close."""
 
     class ChoicesWanted(Message):
-        """Choices for this word are wanted; None: no word can be completed."""
+        """Asks for choices for this word; None: no word can be completed."""
 
         def __init__(self, word: TypedWord | None) -> None:
             super().__init__()
             self.word = word
 
     class HelpWanted(Message):
-        """`aid` names what helps with typing."""
+        """`aid` names a help for typing."""
 
         def __init__(self, aid: Aid) -> None:
             super().__init__()
@@ -69,7 +69,7 @@ class PromptInput(TextArea):
         """Ctrl+D in an empty input."""
 
     class Emptied(Message):
-        """Up, in an empty input: what is queued can be edited."""
+        """Up in an empty input: a queued prompt can be edited."""
 
     def __init__(self, drafts: Drafts, completions: Completions, *, id: str | None = None) -> None:
         super().__init__(
@@ -82,14 +82,14 @@ class PromptInput(TextArea):
             compact=True,
             placeholder=PLACEHOLDER,
         )
-        self.cursor_blink = False  # each blink draws a part of the screen, for ever
+        self.cursor_blink = False  # each blink would redraw a part of the screen, forever
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
         self._word: TypedWord | None = None
         self._vim: VimKeys | None = None
-        self._place = len(drafts.kept.prompts)  # in the earlier prompts
-        self._unsent = ""  # what was typed before going back in them
-        self._quiet = False  # the text is set by us: no completion
+        self._place = len(drafts.kept.prompts)  # position in the earlier prompts
+        self._unsent = ""  # text typed before going back in them
+        self._quiet = False  # set while we change the text: no completion
 
     def on_mount(self) -> None:
         self.move_cursor(self.document.end)
@@ -108,20 +108,20 @@ class PromptInput(TextArea):
         return self._drafts.kept.prompts
 
     def attach(self, picture: Path, size: int) -> None:
-        """As one word, which is sent as a mention of the file."""
+        """Insert a picture as one word, which is sent as a mention of the file."""
         chip = f"[picture {len(self.pastes) + 1}: {max(1, size // 1024):,} kB]"
         self.pastes[chip] = quoted(str(picture))
         self.insert(f"{chip} ")
 
     def put(self, text: str) -> None:
-        """In the place of what is there."""
+        """Replace the text."""
         self._quiet = True
         self.text = text
         self.move_cursor(self.document.end)
         self._completions.close()
 
     def send_away(self) -> str:
-        """The whole text; it is remembered, and the input is empty."""
+        """Returns the whole text; it is remembered, and the input is emptied."""
         whole = self.whole()
         self._drafts.remember(whole)
         self.put("")
@@ -240,7 +240,7 @@ class PromptInput(TextArea):
             self.go_back(1)
 
     def go_back(self, step: int) -> None:
-        """Through the earlier prompts; what was being typed comes back at the end."""
+        """Go through the earlier prompts; what was being typed comes back at the end."""
         prompts = self._drafts.kept.prompts
         place = self._place + step
         if not 0 <= place <= len(prompts):

@@ -16,7 +16,7 @@ class QueueList(Static):
     DEFAULT_CSS = "QueueList { height: auto; display: none; padding: 0 1; background: $background; }"
 
     class Picked(Message):
-        """Take this one back into the input."""
+        """Take this prompt back into the input."""
 
         def __init__(self, queued: Queued) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""Rows of lists: pieces of text with styles, fitted to a width. Words from outside become text here, never markup."""
+"""Rows of lists: styled pieces of text, fitted to a width. Words from outside become text here, never markup."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import DARK, LIGHT, PALETTES, Palette
 
-Piece = tuple[str, str]  # text that is safe to draw, style
+Piece = tuple[str, str]  # text that is safe to draw, and its style
 Build = Callable[[int], Sequence[tuple[str, Content]]]
 Follow = Literal["choice", "end"]
 
@@ -29,7 +29,7 @@ def app_of(node: DOMNode) -> App[Any]:
 
 
 def row(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Content:
-    """What is on the left is cut to what the right leaves free; the last piece that fits is cut first."""
+    """Cut the left side to the room that the right side leaves, starting with the last piece that fits."""
     room = width - sum(cell_len(text) for text, _ in right)
     pieces: list[Piece] = []
     for text, style in left:
@@ -42,7 +42,7 @@ def row(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Content:
 
 
 class RowList(OptionList):
-    """A list whose rows change while it is looked at: the choice stays on the same thing."""
+    """A list whose rows may change while it is open: the choice stays on the same item."""
 
     DEFAULT_CSS = """
     RowList { border: none; padding: 0; background: transparent; height: 1fr; scrollbar-size-vertical: 1; }
@@ -74,7 +74,7 @@ class RowList(OptionList):
 
     def on_resize(self) -> None:
         self._redraw()
-        self.call_after_refresh(self.scroll_to_highlight)  # it may have lain outside of the room that there was
+        self.call_after_refresh(self.scroll_to_highlight)  # it may have been outside of the earlier room
 
     def _redraw(self) -> None:
         if self._build is not None and (width := self.scrollable_content_region.width) > 0:

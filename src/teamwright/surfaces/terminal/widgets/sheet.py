@@ -1,4 +1,4 @@
-"""A sheet of text that is shown whole, however long: wrapped hard at the edge, drawn line by line."""
+"""A sheet that shows all of a text, however long: hard-wrapped, and drawn line by line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from teamwright.surfaces.view.text import MOST_TEXT
 
 
 class Sheet(ScrollView, can_focus=True):
-    """No line is cut: one that is too long continues beneath, behind a mark that no text can make there."""
+    """No line is cut: a long one continues below, behind a mark that text cannot produce."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Up", show=False),
@@ -36,7 +36,7 @@ class Sheet(ScrollView, can_focus=True):
     """
 
     class Scrolled(Message):
-        """`first` to `last` of `total` lines can be seen."""
+        """Lines `first` to `last` of `total` are visible."""
 
         def __init__(self, first: int, last: int, total: int) -> None:
             super().__init__()
@@ -47,17 +47,17 @@ class Sheet(ScrollView, can_focus=True):
         self._rows = list(rows)
         self._lines: list[DiffLine] = []  # as wide as the sheet
         self._width = self._height = 0
-        self._ended = False  # has somebody turned to the last line?
+        self._ended = False  # whether somebody has gone to the last line
 
     def show(self, rows: Sequence[DiffRow]) -> None:
         self._rows, self._width, self._ended = list(rows), 0, False
         self._wrap(self.scrollable_content_region.width)
         self.refresh(layout=True)
-        self.call_after_refresh(self._tell)  # it may be just as high as before
+        self.call_after_refresh(self._tell)  # the height may be unchanged
 
     @property
     def is_read(self) -> bool:
-        """Is all of it on the screen, or has somebody turned to its end?"""
+        """Whether all of it is on the screen, or somebody has gone to its end."""
         if not self._rows:
             return True
         whole = 0 < self._height <= self.scrollable_content_region.height
@@ -65,7 +65,7 @@ class Sheet(ScrollView, can_focus=True):
 
     @property
     def is_laid_out(self) -> bool:
-        """As wide as the room is that a scrollbar leaves."""
+        """Whether it is as wide as the room beside a scrollbar."""
         return self._width == self.scrollable_content_region.width
 
     @property
@@ -81,7 +81,7 @@ class Sheet(ScrollView, can_focus=True):
         self._tell()
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """It takes the room of the last cells, which must not be hidden below it."""
+        """The scrollbar takes the last cells, which must not be hidden below it."""
         self.call_after_refresh(self.on_resize)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -102,7 +102,7 @@ class Sheet(ScrollView, can_focus=True):
         self.virtual_size = Size(width, self._height)
 
     def _lay_out(self, width: int) -> int:
-        """How many lines it has in this width."""
+        """Lay out the rows; returns the number of lines in this width."""
         self._lines = lay_out(self._rows, width)
         return len(self._lines)
 
@@ -112,7 +112,7 @@ class Sheet(ScrollView, can_focus=True):
         return draw_line(line, palette_of(self), style).adjust_cell_length(self._width, style)
 
     def _style(self, kind: str) -> Style:
-        """Of what goes and comes it is the one that conversations have."""
+        """The style of a kind of row; added and removed rows look as in conversations."""
         palette = palette_of(self)
         changes = {"add": palette.added, "del": palette.removed}
         return Style.parse(changes[kind]) if kind in changes else self.get_component_rich_style(f"sheet--{kind}")
@@ -126,7 +126,7 @@ class Sheet(ScrollView, can_focus=True):
 
 
 class PlanSheet(Sheet):
-    """A plan as the Markdown that it is. One that is too long to be drawn so is shown as it was written."""
+    """A plan, drawn as Markdown; if it is too long for that, as it was written."""
 
     def __init__(self, args: Mapping[str, Any], rows: Sequence[DiffRow]) -> None:
         """`rows` are the whole request as plain lines."""

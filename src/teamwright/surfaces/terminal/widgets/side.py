@@ -1,4 +1,4 @@
-"""Side of the screen beside the conversation, or in its place: agents, task board, mail and landing queue."""
+"""Side of the screen next to the conversation, or in its place: agents, task board, mail and landing queue."""
 
 import time
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from teamwright.surfaces.view.view import SessionFold
 
 Page = Literal["agents", "tasks", "mail", "landing"]
 PAGES: tuple[Page, ...] = ("agents", "tasks", "mail", "landing")
-LOOK = 0.9  # seconds after which the landing queue is read again while it is seen
-BESIDE = 110  # columns from which it stands beside the conversation
+LOOK = 0.9  # seconds after which the visible landing queue is read again
+BESIDE = 110  # columns from which on it is next to the conversation
 
 
 class Side(Vertical):
@@ -35,7 +35,7 @@ class Side(Vertical):
     """
 
     class Closed(Message):
-        """The person is done with it."""
+        """The person closes it."""
 
     def __init__(self, view: SessionFold, *, here: Callable[[], AgentId], budget: Callable[[], str], id: str) -> None:
         super().__init__(id=id)
@@ -47,7 +47,7 @@ class Side(Vertical):
         self._crew, self._read_at = Crew(), 0.0
 
     def prepare(self) -> None:
-        """Not with the first picture: it is not seen there, and takes a while."""
+        """Not with the first picture: it is not visible then, and takes a while."""
         if not self._begun:
             self._begun = True
             self.run_worker(self._mount_pages())
@@ -81,7 +81,7 @@ class Side(Vertical):
 
     @property
     def pages(self) -> tuple[Page, ...]:
-        """The landing queue is one where there is something in it."""
+        """The landing queue is a page only if it has entries."""
         landing = bool(self._crew.landing) or self.page == "landing"
         return PAGES if landing else PAGES[:-1]
 
@@ -99,7 +99,7 @@ class Side(Vertical):
         self.query_one("#side-tabs", Static).update(Content.assemble(*pieces, ("  F2 next · Esc closes", palette.dim)))
 
     def falls_due(self) -> bool:
-        """Is it to be read again? No event of the session tells what other processes do to the landing queue."""
+        """Whether to read again: no event tells what other processes do to the landing queue."""
         now = time.monotonic()
         if self.page != "landing" or now - self._read_at < LOOK:
             return False

@@ -33,11 +33,11 @@ JOBS: tuple[tuple[JobKind, str], ...] = (
     ("shell", "command"),
     ("monitor", "monitor"),
 )
-FULL = 80  # percent of a window from which on it is told in another colour
+FULL = 80  # percent of a window from which on it has another colour
 
 
 def running(facts: SessionFacts, agent: AgentView, view: SessionFold) -> str:
-    """`1 agent, 2 commands`: what runs in the background, with the teammates at work."""
+    """`1 agent, 2 commands`: what runs in the background, including teammates at work."""
     mates = sum(bool(one.team) and one.state == "running" and one.id != agent.id for one in view.agents.values())
     counts = facts.jobs | {"agent": facts.jobs.get("agent", 0) + mates}
     return ", ".join(plural(count, word) for kind, word in JOBS if (count := counts.get(kind, 0)))
@@ -95,7 +95,7 @@ def _sandbox(tier: str, palette: Palette) -> Piece:
 
 
 def right_side(facts: SessionFacts, busy: str, branch: str | None, palette: Palette, room: int) -> list[Piece]:
-    """As much of it as there is room for, the most important first. `branch` None: only what no other line tells."""
+    """As much as fits, the most important first. `branch` None: only what no other line shows."""
     mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
     mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
     parts: list[Piece] = [(busy, palette.accent)] if busy else []
@@ -119,7 +119,7 @@ class StatusLine(Static):
         self._drawn: Content | None = None
 
     def show(self, facts: SessionFacts, agent: AgentView, view: SessionFold, *, branch: str | None, hint: str) -> bool:
-        """Draw the line if it differs; `hint` replaces the activity for a moment. `branch` as in `right_side`."""
+        """Draw the line if it has changed; `hint` replaces the activity for a moment. `branch` as in `right_side`."""
         palette, width = palette_of(self), self.size.width
         left = left_side(facts, agent, view, palette)
         busy = running(facts, agent, view) if hint or agent.state in ("running", "waiting") else ""
@@ -132,5 +132,5 @@ class StatusLine(Static):
         if self._drawn is not None and line.is_same(self._drawn):
             return False
         self._drawn = line
-        self.update(line, layout=False)  # one line it stays: the rest of the screen need not be looked at
+        self.update(line, layout=False)  # it stays one line, so nothing else needs a new layout
         return True

@@ -16,7 +16,7 @@ from teamwright.surfaces.view.diff import DiffRow
 from teamwright.surfaces.view.shapes import TeamEvent
 from teamwright.surfaces.view.text import one_line, safe
 
-MOST = 1_000  # rows, the newest
+MOST = 1_000  # newest rows
 _DID = {
     "spawn": "joined",
     "idle": "went idle",
@@ -49,14 +49,14 @@ class Happening(Struct, frozen=True):
 
 
 def happenings(mail: Iterable[MailEntry], events: Iterable[TeamEvent]) -> list[Happening]:
-    """In the order of time. Each thing once: messages are told by the mail itself, idleness by its event."""
+    """In order of time, each thing once: messages come from the mail itself, idleness from its event."""
     found = [item for entry in mail if (item := _of_mail(entry)) is not None]
     found += [_of_event(n, event) for n, event in enumerate(events) if event.kind != "message"]
     return sorted(found, key=lambda happening: happening.at)[-MOST:]
 
 
 class SignalRow(Struct):
-    """A record between members, as it stands in the mail."""
+    """A record between members, as the mail contains it."""
 
     type: str
     reason: str = ""

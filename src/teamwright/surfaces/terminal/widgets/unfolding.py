@@ -1,4 +1,4 @@
-"""A list whose chosen row can be unfolded: what there is to say of it stands in a sheet below."""
+"""A list whose chosen row can be unfolded: its details are in a sheet below."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Generic, TypeVar
@@ -39,7 +39,7 @@ class UnfoldingList(Vertical, Generic[Item]):
         nothing: str = "",
         follow: Follow = "choice",
     ) -> None:
-        """`head`: a line above the rows, if there is one. `nothing` stands in the place of rows."""
+        """`head`: a line above the rows, if any. `nothing` is shown if there are no rows."""
         super().__init__(id=id)
         self._draw_row, self._detail_rows = draw_row, detail_rows
         self._keys, self._head, self._nothing = keys, head, nothing

@@ -1,4 +1,4 @@
-"""Acts behind POST: ops of the same names at a session's door, and what the hub does by itself."""
+"""Acts behind POST: ops of the same names at a session's door, and the hub's own acts."""
 
 from collections.abc import Awaitable
 from pathlib import Path
@@ -34,7 +34,7 @@ from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
 
 LIMIT = 30.0  # seconds for the session to answer
-SEEN = 0.5  # seconds until what was said is among the queued prompts
+SEEN = 0.5  # seconds until a posted prompt is among the queued ones
 UP = 20.0  # seconds for a new session to come up
 MOST_HOURS = 24 * 365
 
@@ -109,7 +109,7 @@ class Acts:
         return {"id": session.id}
 
     async def _place(self, wanted: str) -> Path:
-        """The hub's own directory, or one that had a session."""
+        """The hub's own directory, or one that has had a session."""
         if not wanted:
             return Path.cwd()
         known = {session["cwd"] for session in await self._hub.listing()}
@@ -118,7 +118,7 @@ class Acts:
         return await _directory(wanted)
 
     async def _come_up(self, session: start.StartingSession, told: int = 0) -> None:
-        """Until we are in, or it has come and gone: then its transcript is longer than it was."""
+        """Wait until we are in, or until it has come and gone: then its transcript has grown."""
         with anyio.move_on_after(UP):
             while await self._hub.enter(session.id) is None:
                 if session.process.poll() is not None:
@@ -228,7 +228,7 @@ class Acts:
     async def remove(self, call: Call) -> Json:
         return await changes.take_away(await self._cwd(call), call.names["name"])
 
-    # --- who is meant
+    # --- targets
 
     async def _submit(self, call: Call, op: Op) -> Json:
         await within(_port(await self._guest(call)).submit(op))

@@ -1,4 +1,4 @@
-"""Answers to questions, with the same effect as in the terminal: once, always, no, no with words. The first wins."""
+"""Answers to questions from the page: once, always, no, no with words. The first answer counts."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -53,13 +53,13 @@ async def answer(guest: Guest, call: Call) -> Json:
 
 
 async def _gone(guest: Guest, id: QuestionId) -> None:
-    """The page that answered sees it go with the answer to its request."""
+    """The page that answered sees the question vanish along with its response."""
     with anyio.move_on_after(1):
         await guest.until(lambda: all(q.id != id for q in guest.fold.questions))
 
 
 def _covered(waiting: Sequence[Question], question: Question, *, only: bool) -> list[Question]:
-    """Questions that would not be asked any more: the rules that would answer each are all there now."""
+    """Questions that would no longer be asked, because all rules that answer them now exist."""
     there = frozenset(question.suggestions)
     return [
         other
@@ -92,7 +92,7 @@ def _decision(question: Question, call: Call) -> Decision:
 
 
 def too_late(guest: Guest, id: QuestionId) -> str:
-    """By whom and where it was answered, if that is known."""
+    """Who answered it and where, if known."""
     decision = guest.fold.answered.get(id)
     if decision is None:
         return "this question does not wait any more: it was answered or withdrawn"

@@ -1,4 +1,4 @@
-"""Starts sessions in processes of their own: they outlive the page and the hub."""
+"""Starts sessions in processes of their own, which outlive the page and the hub."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from teamwright.surfaces.web.server.errors import Refused
 from teamwright.tools.bounds import visible
 
 LONGEST_MODEL = 200
-_started: list["subprocess.Popen[bytes]"] = []  # they go on; those that have ended are looked after at the next start
+_started: list["subprocess.Popen[bytes]"] = []  # they go on; the next start collects those that have ended
 
 
 class Untrusted(Refused):
@@ -29,7 +29,7 @@ class Untrusted(Refused):
 
 
 class StartingSession(NamedTuple):
-    """A session on its way up. What it complains of stands behind what earlier ones of its id had to say."""
+    """A session that is starting. Its complaints follow earlier ones in the log of its id."""
 
     id: str
     process: "subprocess.Popen[bytes]"
@@ -37,7 +37,7 @@ class StartingSession(NamedTuple):
     before: int
 
     def why_not(self) -> str:
-        """The last that it said."""
+        """The last thing that it said."""
         try:
             said = self.log.read_bytes()[self.before :].decode(errors="replace").strip()
         except OSError:
@@ -65,7 +65,7 @@ def _choices(model: str, mode: str) -> list[str]:
 
 
 def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> StartingSession:
-    """No pipe leads to us: with one, our end would deny all its later questions."""
+    """Without a pipe to us: with one, closing our end would deny all its later questions."""
     argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options, "--", prompt]
     log = home.logs / f"web-{id[:8]}.log"
     said = create_file(log, os.O_WRONLY | os.O_APPEND)
@@ -89,14 +89,14 @@ def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list
 
 
 async def settle_trust(env: Mapping[str, str], cwd: Path, answer: object) -> None:
-    """Where a directory would run something, the person is asked first: 409 with what it is."""
+    """Ask the person first if the directory would run something: 409 with what that is."""
     words = await to_thread.run_sync(_untrusted, env, cwd, answer)
     if words:
         raise Untrusted(words)
 
 
 def _untrusted(env: Mapping[str, str], cwd: Path, answer: object) -> list[str]:
-    """What would run there and was not agreed to; a yes is remembered."""
+    """What would run there and was not agreed to. A yes is remembered."""
     from teamwright.app import Options  # noqa: PLC0415  # all parts of a session come with it
     from teamwright.surfaces.port.trust_question import open_question, remember  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Feed of one conversation: what changed in it since the last look, as patches of its items."""
+"""Feed of one conversation: its changes since the last look, as patches of its items."""
 
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,22 @@ from teamwright.surfaces.web.sessions import shown
 from teamwright.surfaces.web.sessions.fold import numbered
 from teamwright.surfaces.web.sessions.hub import Hub
 
-WINDOW = 300  # items at the end that are looked at
+WINDOW = 300  # newest items that are compared
 
 Json = dict[str, Any]
 
 
 class Feed:
-    """One for all tabs that look at the same agent. From the session's door if it has one, else from its files."""
+    """One per agent, for all tabs that watch it. Reads the session's door if it has one, else its files."""
 
     def __init__(self, hub: Hub, session: str, agent: AgentId, path: Path) -> None:
         self._hub, self._session, self._agent, self._path = hub, session, agent, path
         self._known: dict[str, tuple[Any, ...]] = {}
-        self._seen: object = None  # the version that was last looked at
+        self._seen: object = None  # last version seen
         self._base: Json = {"session": session, "agent": agent}
 
     async def begin(self) -> None:
-        """What is there now is known to everybody."""
+        """Everything that is there now counts as known."""
         await self.changes(files=True)
 
     async def changes(self, *, files: bool) -> list[Json]:
@@ -67,7 +67,7 @@ class Feed:
         return [*self._dropped(gone), *([{"type": "put"} | self._base | {"items": new}] if new else [])]
 
     def compare(self, items: list[tuple[str, Item]]) -> list[Json]:
-        """Patches from what was known to what is; from then on that is known."""
+        """Patches from the known items to the present ones, which then count as known."""
         out: list[Json] = []
         put: list[Json] = []
         now: dict[str, tuple[Any, ...]] = {}
@@ -92,7 +92,7 @@ class Feed:
 
 
 def print_of(item: Item) -> tuple[Any, ...]:
-    """What tells one state of an item from another, without its text."""
+    """A fingerprint of an item's state, without its text."""
     match item:
         case Spoken() | Thought():
             return type(item).__name__, len(item.text), item.streaming, id(item)
@@ -103,7 +103,7 @@ def print_of(item: Item) -> tuple[Any, ...]:
 
 
 def _appended(item: Item, before: tuple[Any, ...] | None) -> str | None:
-    """The end of a text that only grew while it was written."""
+    """The new end of a text that only grew while it was written."""
     if not isinstance(item, Spoken | Thought) or not item.streaming or before is None:
         return None
     kind, size, streaming, same = before if len(before) == 4 else ("", 0, False, 0)

@@ -1,4 +1,4 @@
-"""The socket of a tab: what is, then what changes, as far as the tab keeps up."""
+"""The socket of a tab: the present state, then changes, as fast as the tab reads."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -22,11 +22,11 @@ from teamwright.surfaces.web.sessions.hub import Hub
 
 HELLO = 5.0  # seconds
 MOST_TABS = 32
-MOST_LOOKS = 8  # conversations that one tab looks at
+MOST_LOOKS = 8  # conversations that one tab watches
 MOST_WAITING = 768 * 1024  # bytes
-PACE = 0.04  # seconds between two looks at what changed in conversations,
-OVERVIEW = 0.1  # and at all else
-CHECK = 0.5  # seconds between two looks at keys and at files
+PACE = 0.04  # seconds between two looks for changes in conversations,
+OVERVIEW = 0.1  # and in everything else
+CHECK = 0.5  # seconds between two checks of keys and of files
 NO_KEY, TOO_MANY = 4401, 4429
 
 Json = dict[str, Any]
@@ -34,13 +34,13 @@ Place = tuple[str, str]  # a session and an agent in it
 
 
 class Tab:
-    """Messages that wait for one browser. What is too much is dropped, and told afresh when it reads again."""
+    """Messages that wait for one browser. If too many wait they are dropped, and sent afresh once it reads again."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
         self.looks: set[Place] = set()
         self.lagging: set[Place] = set()
-        self.told: dict[str, bytes] = {}  # of sessions and questions: what it has
+        self.told: dict[str, bytes] = {}  # what it knows of sessions and questions
         self._waiting: deque[tuple[Place | None, bytes]] = deque()
         self._size = 0
         self.bell = anyio.Event()
@@ -50,7 +50,7 @@ class Tab:
             return
         data = msgspec.json.encode(message)
         if place is None and (None, data) in self._waiting:
-            return  # it would be told twice
+            return  # otherwise it would be sent twice
         if place is not None and self._size + len(data) > MOST_WAITING:
             self._lag(place)
             return
@@ -60,7 +60,7 @@ class Tab:
 
     @property
     def behind(self) -> bool:
-        """So much waits for it that the overview is told once it has read."""
+        """So much waits that the overview is sent only after it has read."""
         return self._size > MOST_WAITING // 2
 
     def _lag(self, place: Place) -> None:
@@ -84,7 +84,7 @@ class LiveTabs:
         self._hub, self._pages, self._links = hub, pages, links
         self._tabs: set[Tab] = set()
         self._feeds: dict[Place, Feed] = {}
-        self._news: set[tuple[str, str]] = set()  # kinds of lists that changed, with their session
+        self._news: set[tuple[str, str]] = set()  # changed kinds of lists, with their sessions
         self._moved, self._due = anyio.Event(), 0.0
         hub.heard.append(self._hear)
 
@@ -99,7 +99,7 @@ class LiveTabs:
             case ToolEnded():
                 self._news |= {("board", session), ("changes", session)}
             case Asked():
-                self._due = 0.0  # somebody waits: that is told at once
+                self._due = 0.0  # somebody waits for this, so tell it at once
             case _:
                 pass
         self._moved.set()
@@ -173,7 +173,7 @@ class LiveTabs:
                 said = msgspec.json.decode(message.data)
                 kind, place = said["type"], (str(said["session"]), str(said["agent"]))
             except (msgspec.DecodeError, KeyError, TypeError):
-                continue  # a client may say what we do not know
+                continue  # a client may send what we do not know
             if kind == "look" and self._may_look(tab, place):
                 tab.looks.add(place)
                 await self._tell_talk(tab, place)
@@ -204,7 +204,7 @@ class LiveTabs:
     # --- all tabs
 
     async def run(self) -> None:
-        """Tells what changed, until it is cancelled."""
+        """Sends changes until it is cancelled."""
         checked = 0.0
         while True:
             waits = bool(self._tabs) and self._hub.news.is_set()
@@ -213,7 +213,7 @@ class LiveTabs:
             self._moved = anyio.Event()
             if self._tabs:
                 due = anyio.current_time() >= checked
-                with suppress(TeamwrightError, OSError):  # files that cannot be read now are looked at again
+                with suppress(TeamwrightError, OSError):  # files that cannot be read now are read again later
                     await self._tell_all(files=due)
                 checked = anyio.current_time() + CHECK if due else checked
             await anyio.sleep(PACE)
@@ -248,14 +248,14 @@ class LiveTabs:
 
 
 def pause_for(*, news: bool, due: float, now: float) -> float:
-    """News that came too soon after the last are told as soon as it is their time, though nothing moves meanwhile."""
+    """News that come too early after the last ones are sent when their time comes, even if nothing else happens."""
     return max(0.0, min(CHECK, due - now)) if news else CHECK
 
 
 def tell_now(tab: Tab, now: Json, answered: Callable[[str], Json | None]) -> None:
-    """All of it the first time, then only what changed, and how questions that are gone were answered."""
+    """Send everything the first time, then only changes, and how questions that vanished were answered."""
     if tab.behind:
-        return  # what it has is still known: the next time tells all that changed since
+        return  # what it has is remembered, so the next time sends all changes since
     first = not tab.told
     sessions, questions = _changed(tab.told, now["sessions"]), _changed(tab.told, now["questions"])
     there = {"now"} | {one["id"] for one in (*now["sessions"], *now["questions"])}

@@ -1,4 +1,4 @@
-"""Changes in the worktrees of agents: listed, compared, tried out and merged, as the command does it."""
+"""Changes in agents' worktrees: listed, compared, tried out and merged, as the command does it."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 async def listing(cwd: Path) -> Json:
     try:
         found, houses = await _find(cwd)
-    except ToolError as error:  # no repository: nothing that could be merged
+    except ToolError as error:  # no repository, so nothing to merge
         return {"worktrees": [], "note": visible(str(error))}
     return {"worktrees": [worktree_record(one) | {"owner": owner_of(one, houses), "note": one.note} for one in found]}
 
@@ -43,7 +43,7 @@ def _tell_git(cwd: Path) -> None:
 
 
 async def _one(cwd: Path, name: str) -> FoundTree:
-    """By the very name that the listing gave it."""
+    """A worktree by the exact name from the listing."""
     found, _ = await _find(cwd)
     tree = next((one for one in found if one.worktree.name == name), None)
     if tree is None:
@@ -56,7 +56,7 @@ async def one(cwd: Path, name: str) -> Json:
 
 
 async def diff(cwd: Path, name: str, path: str) -> Json:
-    """From where the worktree began to its files as they are; of one of the files that it changes."""
+    """The diff of one changed file, from where the worktree began to the file as it is."""
     found = await _one(cwd, name)
     seen = await view(found, cwd)
     if path not in {line.path for line in seen.lines}:
@@ -74,14 +74,14 @@ async def diff(cwd: Path, name: str, path: str) -> Json:
 
 
 def _new_rows(path: Path) -> list[Json]:
-    """A file that git does not know yet."""
+    """Rows for a file that git does not know yet."""
     text = visible(path.read_bytes()[:1_000_000].decode(errors="replace")).expandtabs(4)
     lines = text.removesuffix("\n").split("\n")
     return [{"kind": "add", "text": line, "number": n} for n, line in enumerate(lines, 1)]
 
 
 def rows_in(told: str) -> list[Json]:
-    """A unified diff as rows: what goes has the number it had, all else the one it gets; what stays has both."""
+    """A unified diff as rows: removed lines have their old numbers, added ones their new ones, unchanged ones both."""
     rows: list[Json] = []
     old = new = 0
     inside = False
@@ -110,7 +110,7 @@ async def preview(cwd: Path, name: str) -> Json:
 
 
 async def bring_home(cwd: Path, name: str) -> Json:
-    """Refused in the words of the command where it is not safe."""
+    """Merge. If that is not safe it is refused in the words of the command."""
     found = await _one(cwd, name)
     try:
         done = await merge(found, cwd)

@@ -23,9 +23,9 @@ from teamwright.surfaces.web.sessions.hub import Hub
 from teamwright.surfaces.web.sessions.talks import MOST_PAGE, PAGE
 from teamwright.tools.bounds import visible
 
-SESSIONS = 60  # of one page of the listing
+SESSIONS = 60  # in one page of the listing
 MOST_MAIL = 1_000
-LIVE = 50  # items at the end among which those of no transcript are
+LIVE = 50  # newest items searched for those that are in no transcript
 LATEST = 10**15
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ class Pages:
     def __init__(self, hub: Hub, links: Links) -> None:
         self._hub, self._links = hub, links
         self._replay = Replay()
-        self._turn = anyio.Lock()  # transcripts are folded by one thread at a time
+        self._turn = anyio.Lock()  # one thread at a time folds transcripts
 
     def add_to(self, server: Server) -> None:
         one = "/api/sessions/{id}"
@@ -86,7 +86,7 @@ class Pages:
         }
 
     def _allowed(self, call: Call) -> SessionId:
-        """A link for one session tells nothing about the others, not even whether they exist."""
+        """A link for one session reveals nothing about others, not even whether they exist."""
         return allowed(call.link, call.names["id"])
 
     async def _path(self, call: Call) -> Path:
@@ -106,7 +106,7 @@ class Pages:
         return await self.talk(path, call.names["id"], before=before, limit=limit, until=until)
 
     async def talk(self, path: Path, session: str, *, before: str = "", limit: int = PAGE, until: int = 0) -> Json:
-        """A page from the transcript; the last one also has what is being written."""
+        """A page from the transcript; the last one also contains what is being written."""
 
         def read() -> Json:
             return self._hub.talks.page(path, before=before, limit=limit, until=until)
@@ -138,7 +138,7 @@ class Pages:
             raise not_there("such agent")
         return path
 
-    # --- the team's things
+    # --- tasks, mail and cost
 
     async def tasks(self, call: Call) -> Json:
         path = await self._path(call)
@@ -159,7 +159,7 @@ class Pages:
     async def cost(self, call: Call) -> Json:
         return await self._hub.stores.cost((await self._path(call)).stem)
 
-    # --- what branches would change
+    # --- changes on branches
 
     async def changes(self, call: Call) -> Json:
         cwd = await self._cwd(call)
@@ -201,7 +201,7 @@ class Pages:
         return {"links": [told(link) | {"current": link.id == call.link.id} for link in self._links.all()]}
 
     async def places(self, call: Call) -> Json:
-        """Directories in which a session can be started: that of the hub, and those that had one."""
+        """Directories in which a session can be started: the hub's own, and those that had one."""
         if call.link.role != "full":
             raise Refused(403, "this link can only read")
         found = await self._hub.listing()
@@ -210,7 +210,7 @@ class Pages:
 
 
 def _as_it_runs(item: Json, fold: TalkFold | None) -> Json:
-    """A call that runs, with what no transcript knows of it yet: that it waits for an answer, how far it is."""
+    """A running call, with its state that no transcript has yet: whether it waits for an answer, and how far it is."""
     step = fold.steps.get(item["call"]) if fold is not None and item["type"] == "step" else None
     return item if step is None else shown.item(item["id"], step)
 

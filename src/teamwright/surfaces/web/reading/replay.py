@@ -1,4 +1,4 @@
-"""A session as it was at a moment, and the moments worth going to; from its transcripts alone."""
+"""A session as it was at a moment, and the moments worth visiting, from its transcripts alone."""
 
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 class Replay:
-    """Blocks: call it in a thread. What was read of the last session that was asked for stays in memory."""
+    """Blocks: call it in a thread. The last session that was asked for stays in memory."""
 
     def __init__(self) -> None:
         self._past = _PastSession(Path())
@@ -82,12 +82,12 @@ class Replay:
 
 
 class _PastSession:
-    """The transcripts of one session: an index of each, the task list's changes, and what was asked."""
+    """The transcripts of one session: an index of each, changes of the task list, and questions."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.listed: list[Record] = []  # ends of calls that changed a task list, in order
-        self.asked: list[tuple[Record, ToolCall | None]] = []  # ends of calls that somebody was asked about
+        self.listed: list[Record] = []  # results of calls that changed a task list, in order
+        self.asked: list[tuple[Record, ToolCall | None]] = []  # results of calls that somebody was asked about
         self._briefs: dict[Path, Brief] = {}
         self._seen: dict[Path, int] = {}
 
@@ -98,7 +98,7 @@ class _PastSession:
                 if brief.refresh():
                     self._note(path, brief)
             except StoreError:
-                continue  # damaged, or gone: what could be read of it stays
+                continue  # damaged or gone: keep what could be read
         self.listed.sort(key=_when)
 
     def _note(self, path: Path, brief: Brief) -> None:
@@ -113,7 +113,7 @@ class _PastSession:
                 self.asked.append((record, _call(brief, record.n, event.call_id)))
 
     def records(self, kinds: Container[str]) -> list[Record]:
-        """Of some kinds, in the order of time."""
+        """Records of some kinds, in order of time."""
         found: list[Record] = []
         for brief in self._briefs.values():
             found += brief.lines.records(n for n, kind in enumerate(brief.lines.kinds, 1) if kind in kinds)
@@ -136,7 +136,7 @@ class _PastSession:
 
 
 def _call(brief: Brief, line: int, id: CallId) -> ToolCall | None:
-    """The call that ended on a line."""
+    """The call that ended on this line."""
     reply = brief.reply_before(line)
     for record in brief.lines.records([reply] if reply else []):
         if isinstance(record.event, Replied):
@@ -161,7 +161,7 @@ def moments_of(record: Record) -> list[Json]:
 
 
 def _told(call: ToolCall) -> Json | None:
-    """A message, or a change of a task; other calls are no moment of their own."""
+    """A message, or a change of a task; other calls are not moments of their own."""
     args = {} if call.fault else call.args
     if call.name == SendMessage.spec.name:
         return {
@@ -174,7 +174,7 @@ def _told(call: ToolCall) -> Json | None:
 
 
 def _asked_moments(asked: Asked) -> list[Json]:
-    """Questions and their answers, which the ends of calls record."""
+    """Questions and their answers, which the results of calls record."""
     out: list[Json] = []
     for record, call in asked:
         consent = record.event.consent if isinstance(record.event, ToolEnded) else None
@@ -187,7 +187,7 @@ def _asked_moments(asked: Asked) -> list[Json]:
 
 
 def open_questions(asked: Asked, ms: int) -> list[Json]:
-    """Those that waited at that moment and were answered later."""
+    """Questions that waited at that moment and were answered later."""
     out: list[Json] = []
     for record, call in asked:
         consent = record.event.consent if isinstance(record.event, ToolEnded) else None
@@ -200,7 +200,7 @@ def open_questions(asked: Asked, ms: int) -> list[Json]:
 
 
 def tasks_in(listed: Iterable[Record], ms: int) -> list[Json]:
-    """The task list as the results of its tools told it."""
+    """The task list, as its tools' results reported it."""
     tasks: dict[str, Json] = {}
     for record in listed:
         data = record.event.data if isinstance(record.event, ToolEnded) else None

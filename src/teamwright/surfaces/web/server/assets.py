@@ -1,4 +1,4 @@
-"""The files of the page: under an address that changes with their content, so that a browser may keep them."""
+"""The files of the page, at addresses that change with their content, so that a browser may keep them."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ KINDS = {
     ".svg": "image/svg+xml",
     ".html": "text/html; charset=utf-8",
 }
-File = tuple[str, bytes, bytes]  # its kind, as it is, and compressed
+File = tuple[str, bytes, bytes]  # content type, raw content, compressed content
 
 
 class Assets:

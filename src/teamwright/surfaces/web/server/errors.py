@@ -5,7 +5,7 @@ class Refused(Exception):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status, self.words = status, words
-        self.more: dict[str, list[str]] = {}  # what a page needs besides the sentence
+        self.more: dict[str, list[str]] = {}  # what a page needs in addition to the sentence
 
 
 def not_there(what: str = "that") -> Refused:

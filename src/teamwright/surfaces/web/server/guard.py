@@ -7,7 +7,7 @@ from teamwright.core.policies.own_address import OwnAddress
 
 MINUTE = 60.0
 MOST_BODY = 1024 * 1024  # bytes
-MOST_REQUESTS, MOST_LOGINS = 600, 20  # a minute, of one peer
+MOST_REQUESTS, MOST_LOGINS = 600, 20  # per minute, from one peer
 MOST_PEERS = 1_000
 
 COMMON = {
@@ -20,14 +20,14 @@ COMMON = {
 
 
 class Doorman:
-    """Knows under which names the hub is reached. `names` come without a port or with the one of a tunnel."""
+    """Knows the names under which the hub is reached. `names` come without a port, or with that of a tunnel."""
 
     def __init__(self, port: int, *, secure: bool = False, names: Iterable[str] = ()) -> None:
         self._scheme = "https" if secure else "http"
         self._address = OwnAddress(port, secure=secure, names=names)
 
     def refuses(self, headers: Mapping[str, str]) -> str:
-        """Why a request is not for us, or comes from another site's page; empty if neither."""
+        """Why a request is not for us, or comes from another site's page; empty if neither is true."""
         match self._address.stranger(headers):
             case "host":
                 return "this address is not one of ours: open the link that `teamwright web` prints"
@@ -37,7 +37,7 @@ class Doorman:
                 return ""
 
     def policy(self, host: str) -> str:
-        """What the page may load: nothing but its own files, and no text ever becomes script."""
+        """What the page may load: only its own files, and no text ever becomes script."""
         socket = f"{'wss' if self._scheme == 'https' else 'ws'}://{host}"
         return (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -47,11 +47,11 @@ class Doorman:
 
 
 class Rate:
-    """So many a minute for each peer; what was saved up can be spent at once."""
+    """So many requests a minute for each peer; unused ones can be spent at once."""
 
     def __init__(self, most: int, now: Callable[[], float] = time.monotonic) -> None:
         self._most, self._now = most, now
-        self._left: dict[str, tuple[float, float]] = {}  # what is left, and as of when
+        self._left: dict[str, tuple[float, float]] = {}  # the remaining allowance, and its time
 
     def takes(self, peer: str) -> bool:
         now = self._now()

@@ -18,19 +18,19 @@ from teamwright.store.db.clock import now_ms
 Role = Literal["full", "read"]
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 TOKEN_LIFE = 10 * MINUTE
-KEY_LIFE = 30 * DAY  # without use
-NOTED = 10 * MINUTE  # a use is written down at most so often
+KEY_LIFE = 30 * DAY  # after the last use
+NOTED = 10 * MINUTE  # least time between two notes of a use
 WAIT = 5.0  # seconds for another process to finish with the file
 
 
 class Link(Struct, frozen=True, omit_defaults=True):
-    """`opens` is the hash of its token until that is used, `key` the hash of its key from then on."""
+    """`opens` is the hash of its token until that is used; from then on `key` is the hash of its key."""
 
     id: str
     role: Role
     created: int
-    session: str = ""  # the only one that it shows; empty: all
-    until: int = 0  # the end of it, whatever happens; 0: none is set
+    session: str = ""  # the only session that it shows; empty: all
+    until: int = 0  # when it ends in any case; 0: not set
     opens: str = ""
     key: str = ""
     last_used: int = 0
@@ -47,7 +47,7 @@ class Link(Struct, frozen=True, omit_defaults=True):
 
 
 class Links:
-    """Read again whenever another process has changed them."""
+    """Read again whenever another process has changed the file."""
 
     def __init__(self, path: Path, now: Callable[[], int] = now_ms) -> None:
         self._path, self._now = path, now
@@ -61,7 +61,7 @@ class Links:
         return [link for link in self._links.values() if not link.is_over(now)]
 
     def create(self, *, role: Role = "full", session: str = "", hours: float = 0) -> tuple[Link, str]:
-        """The link, and its token, which is nowhere else."""
+        """The link, and its token, which is stored nowhere."""
         token, now = secrets.token_urlsafe(32), self._now()
         until = now + int(hours * HOUR) if hours else 0
         link = Link(secrets.token_hex(4), role, now, session, until, opens=_hash(token))
@@ -69,7 +69,7 @@ class Links:
         return link, token
 
     def open(self, token: str) -> tuple[Link, str] | None:
-        """The key for a token that was not used yet; None if there is no such token any more."""
+        """The key for an unused token; None if there is no such token any more."""
         key, now, wanted, found = secrets.token_urlsafe(32), self._now(), _hash(token), list[Link]()
 
         def exchange(links: dict[str, Link]) -> dict[str, Link]:
@@ -83,7 +83,7 @@ class Links:
         return (found[0], key) if found else None
 
     def find(self, key: str) -> Link | None:
-        """Whose key it is, if it still holds."""
+        """The link of a valid key."""
         self._refresh()
         link, now = self._keys.get(_hash(key)), self._now()
         if link is None or link.is_over(now):
@@ -94,7 +94,7 @@ class Links:
         return link
 
     def holds(self, id: str) -> bool:
-        """Has nobody revoked it, and is it not over?"""
+        """Whether it is neither revoked nor over."""
         self._refresh()
         link = self._links.get(id)
         return link is not None and not link.is_over(self._now())

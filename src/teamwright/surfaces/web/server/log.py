@@ -24,7 +24,7 @@ class AccessLog:
         path = shown(request.path[:LONGEST])
         peer, took = request.remote or "-", f"{seconds * 1000:.0f}ms"
         line = f"{stamp} {peer} {who or '-'} {request.method[:10]} {path} {status} {took}\n"
-        with suppress(OSError, StoreError):  # a log that cannot be written is no reason to stop
+        with suppress(OSError, StoreError):  # failing to write the log is no reason to stop
             make_dir(self._path.parent)
             if self._path.exists() and self._path.stat().st_size > MOST_BYTES:
                 self._path.replace(self._path.with_suffix(".log.1"))

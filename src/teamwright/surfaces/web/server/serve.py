@@ -1,4 +1,4 @@
-"""The HTTP server of the hub: who may come in, which function answers, and the headers of every answer."""
+"""The HTTP server of the hub: lets requests in, routes them, and sets the headers of every answer."""
 
 import gzip
 import re
@@ -20,14 +20,14 @@ from teamwright.surfaces.web.server.keys import Link, Links
 from teamwright.surfaces.web.server.log import AccessLog
 from teamwright.tools.bounds import visible
 
-COMPRESSED = 1_400  # bytes of an answer from which it is compressed
+COMPRESSED = 1_400  # bytes from which on an answer is compressed
 START = 30.0  # seconds that a request waits for the hub to come up
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[Any]]
 
 
 class Call:
-    """One request of somebody whose key was good: what it names, asks and says."""
+    """One request with a valid key: its path, query and body."""
 
     def __init__(self, request: web.Request, link: Link, names: dict[str, str], body: Json) -> None:
         self.link, self.names, self.body = link, names, body
@@ -35,14 +35,14 @@ class Call:
         self.base = f"{request.scheme}://{request.host}"
 
     def text(self, name: str, default: str | None = None, most: int = 512 * 1024) -> str:
-        """A text of the body; without a default it must be there."""
+        """A text from the body; required unless there is a default."""
         value = self.body.get(name, default)
         if not isinstance(value, str) or len(value) > most:
             raise Refused(400, f"`{name}` must be a text")
         return value
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A number of the address."""
+        """A number from the query."""
         given = self.query.get(name)
         if given is None:
             return default
@@ -52,18 +52,18 @@ class Call:
 
 
 class Server:
-    """`routes` are tried in order; those of GET read, those of POST do something and need a full link."""
+    """`routes` are tried in order. GET only reads; POST acts, and needs a full link."""
 
     def __init__(self, doorman: Doorman, links: Links, log: AccessLog) -> None:
         self._doorman, self._links, self._log = doorman, links, log
         self._assets = Assets(files("teamwright.surfaces.web") / "static")
         self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
-        self.ready = anyio.Event()  # all routes are there
+        self.ready = anyio.Event()  # set when all routes are there
         self.socket: Callable[[web.Request], Awaitable[web.WebSocketResponse]] | None = None
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """`{name}` in a path is one part of it."""
+        """`{name}` in a path stands for one part of it."""
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]{1,200})", path)
         self._routes.append((method, re.compile(pattern), handler))
 
@@ -156,7 +156,7 @@ class Server:
         return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires}), link.id
 
     def _page(self, request: web.Request) -> web.Response:
-        """The shell for every address of a page, and its files; the same bytes for everybody."""
+        """The shell for every page's address, and its files; the same bytes for everybody."""
         if request.method != "GET":
             raise Refused(405, "nothing can be posted here")
         if request.path.startswith("/static/"):
@@ -188,7 +188,7 @@ async def _body(request: web.Request) -> Json:
 
 
 async def _carried_out(handler: Handler, call: Call) -> web.Response:
-    """Faults of ours are sentences, too."""
+    """Run a handler; our errors become sentences, too."""
     try:
         return _json(await handler(call))
     except TimeoutError:

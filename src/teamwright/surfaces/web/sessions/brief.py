@@ -1,7 +1,7 @@
-"""Sums up what agents do and have used at some line of their transcripts, without folding all that was before.
+"""Sums up what agents do and have used at some line of their transcripts, without folding all lines before it.
 
-All calls of a reply end before the next reply. So what an agent does follows from its last reply and the lines after
-it; of earlier ones it is enough to know what they used. Blocks: call it in a thread.
+All calls of a reply end before the next reply. So the last reply and the lines after it show what an agent does; of
+earlier replies only the usage matters. Blocks: call it in a thread.
 """
 
 from bisect import bisect_right
@@ -25,13 +25,13 @@ _LASTING = {
     kind.__struct_config__.tag for kind in (AgentStarted, Resumed, Rendered, LettersTaken, ModeChanged, AgentEnded)
 }
 _REPLIED = Replied.__struct_config__.tag
-MOST_ITEMS = 50  # of each conversation in memory: what is shown of it is read elsewhere
+MOST_ITEMS = 50  # of each conversation in memory: its items are read elsewhere
 
 Used = dict[str, Usage]  # by model
 
 
 class Brief:
-    """One transcript."""
+    """The summary of one transcript."""
 
     def __init__(self, path: Path) -> None:
         self.agent = AgentId(path.stem)
@@ -39,8 +39,8 @@ class Brief:
         self._begin()
 
     def _begin(self) -> None:
-        self._seen = 0  # lines
-        self._replies: list[int] = []  # their lines, and what had been used before each
+        self._seen = 0  # lines seen
+        self._replies: list[int] = []  # line numbers of replies, and what had been used before each
         self._used: list[Used] = [{}]
         self._lasting: list[int] = []
 
@@ -64,7 +64,7 @@ class Brief:
         return True
 
     def tell(self, count: int) -> tuple[list[Record], Used]:
-        """Records that tell all of the first `count` lines, but for what was used before them."""
+        """Records that summarise the first `count` lines, and what was used before them."""
         place = bisect_right(self._replies, count)
         last = self._replies[place - 1] if place else 1
         numbers = [n for n in self._lasting if n < last] + list(range(last, count + 1))

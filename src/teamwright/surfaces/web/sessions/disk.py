@@ -1,4 +1,4 @@
-"""A session as its files tell it: one that has ended, or that runs without a door."""
+"""A session as its files show it: one that has ended, or that runs without a door."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from teamwright.store.files.paths import SessionFiles
 from teamwright.surfaces.web.sessions.brief import MOST_ITEMS, Brief, Used
 from teamwright.surfaces.web.sessions.fold import PageFold
 
-_TAIL, _LONGEST = 64 * 1024, 32 * 1024 * 1024  # bytes of a transcript that tell how it ends
+_TAIL, _LONGEST = 64 * 1024, 32 * 1024 * 1024  # bytes read from the end of a transcript: at first, and at most
 _TURN = (LettersTaken, Reminded, Replied, Compacted, Mended, ToolStarted, ToolEnded, Denied)
 _IN_A_TURN = tuple(f'"type":"{kind.__struct_config__.tag}"'.encode() for kind in _TURN)
 
@@ -30,10 +30,10 @@ class DiskSession:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fold = PageFold(AgentId(path.stem), most=MOST_ITEMS)
-        self._told: dict[Path, tuple[Brief, int]] = {}  # with how many lines are folded
+        self._told: dict[Path, tuple[Brief, int]] = {}  # with the number of folded lines
 
     def refresh(self) -> bool:
-        """Fold what was written since the last time; True if something was."""
+        """Fold what was written since the last time; True if there was something."""
         found: list[Record] = []
         spent: list[tuple[AgentId, Used]] = []
         for path in transcripts_of(self.path):
@@ -42,7 +42,7 @@ class DiskSession:
                 brief.refresh()
                 more, used = brief.tell(len(brief.lines)) if not folded else (_after(brief, folded), {})
             except StoreError:
-                continue  # damaged, or gone: what could be read of it stays
+                continue  # damaged or gone: keep what could be read
             self._told[path] = brief, len(brief.lines)
             found += more
             spent.append((brief.agent, used))
@@ -59,7 +59,7 @@ def _after(brief: Brief, folded: int) -> list[Record]:
 
 
 def transcripts_of(main: Path) -> list[Path]:
-    """The main one first."""
+    """The main transcript comes first."""
     folder = SessionFiles(main).dir / "agents"
     return [main, *sorted(folder.glob("*.jsonl"))] if folder.is_dir() else [main]
 
@@ -69,7 +69,7 @@ def _time(record: Record) -> int:
 
 
 def has_ended(path: Path) -> bool:
-    """Did the main agent come to rest before its program ended? Told by the last line alone."""
+    """Whether the main agent had come to rest when its program ended, by its last line."""
     size, last = _TAIL, b""
     try:
         with path.open("rb") as file:
@@ -77,7 +77,7 @@ def has_ended(path: Path) -> bool:
             while not last and size <= _LONGEST:
                 file.seek(max(0, end - size))
                 lines = file.read(size).split(b"\n")
-                whole = len(lines) > 2 or size >= end  # else the last line began earlier
+                whole = len(lines) > 2 or size >= end  # otherwise the last line began earlier
                 last = lines[-2] if whole and len(lines) > 1 else b""
                 size = size * 8 if size < end else _LONGEST + 1
     except OSError:

@@ -1,4 +1,4 @@
-"""The fold of a session for pages: what no transcript has is kept apart, so that a reload shows the same items."""
+"""The fold of a session for pages. What no transcript has is kept apart, so that a reload shows the same items."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,19 +12,19 @@ from teamwright.surfaces.view.shapes import AgentView, Item, Note
 from teamwright.surfaces.view.talk import TalkFold
 from teamwright.surfaces.view.view import SessionFold
 
-MOST_ANSWERED = 200  # questions whose answers are remembered, for those who come too late
+MOST_ANSWERED = 200  # questions whose answers are remembered for latecomers
 EVERYTHING = 1 << 40
 
 
 class PageTalk(TalkFold):
-    """A conversation as its transcript tells it: the end of a job stands where the agent read of it."""
+    """A conversation as its transcript has it: a job's end is where the agent read of it."""
 
     def end_job(self, note: Note) -> None:
         del note
 
 
 class PageFold(SessionFold):
-    """Of a whole session; `most` items of each conversation stay in memory."""
+    """The fold of a whole session; `most` items of each conversation stay in memory."""
 
     def __init__(
         self, main: AgentId, *, color: Callable[[AgentView], str] | None = None, most: int | None = None
@@ -32,7 +32,7 @@ class PageFold(SessionFold):
         super().__init__(main, price=cost, color=color)
         self._most_items = most
         self.mode = ""
-        self.worktrees: dict[str, str] = {}  # names of those that agents have
+        self.worktrees: dict[str, str] = {}  # names of agents' worktrees
         self.asked: dict[QuestionId, int] = {}
         self.answered: dict[QuestionId, Decision | None] = {}
 
@@ -54,7 +54,7 @@ class PageFold(SessionFold):
         super().apply(record)
 
     def knows(self, letter: LetterId) -> bool:
-        """Was it queued, or read already?"""
+        """Whether it is queued, or was already read."""
         return letter in self._taken or any(queued.letter == letter for queued in self.queue)
 
     def _fold(self, agent: AgentId) -> TalkFold:
@@ -64,7 +64,7 @@ class PageFold(SessionFold):
 
 
 def numbered(items: Sequence[Item]) -> Iterator[tuple[str, Item]]:
-    """Each item with its id: the line of the transcript and the place in it. What is in no transcript has line 0."""
+    """Each item with its id: transcript line, and place in that. Items in no transcript have line 0."""
     line, place, live = 0, 0, 0
     for item in items:
         if not item.n:

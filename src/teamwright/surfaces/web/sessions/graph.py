@@ -1,4 +1,4 @@
-"""Places tasks in layers, left to right by what they wait for. Pure and deterministic."""
+"""Places tasks in layers, from left to right by what they wait for. Pure and deterministic."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from teamwright.core.data.tasks import Task, TaskId
 
 WIDTH, HEIGHT = 176, 44  # of a node
 GAP_X, GAP_Y = 56, 14
-MOST = 300  # open tasks that are all drawn
+MOST = 300  # open tasks, up to which all are drawn
 
 
 class Node(Struct, frozen=True):
@@ -31,7 +31,8 @@ class Graph(Struct, frozen=True):
 
 
 def draw(tasks: Sequence[Task], blocked: dict[TaskId, tuple[TaskId, ...]], chosen: TaskId | None = None) -> Graph:
-    """`blocked` says for each task what it waits or waited for. With too many, only the paths through `chosen`."""
+    """`blocked` says what each task waits or waited for. If there are too many tasks, only paths through `chosen` are
+    drawn."""
     known = {task.id for task in tasks}
     waits = {id: tuple(sorted(set(blocked.get(id, ())) & known)) for id in sorted(known)}
     if sum(task.status != "completed" for task in tasks) > MOST:
@@ -50,7 +51,7 @@ def draw(tasks: Sequence[Task], blocked: dict[TaskId, tuple[TaskId, ...]], chose
 
 
 def _layers(waits: dict[TaskId, tuple[TaskId, ...]]) -> list[list[TaskId]]:
-    """Each as far left as what it waits for allows. The store has no cycles; one would end in the last layer."""
+    """Each task as far left as its blockers allow. The store has no cycles; one would end in the last layer."""
     depth: dict[TaskId, int] = {}
     left = dict(waits)
     while left:
@@ -66,7 +67,7 @@ def _layers(waits: dict[TaskId, tuple[TaskId, ...]]) -> list[list[TaskId]]:
 
 
 def _ordered(layers: list[list[TaskId]], waits: dict[TaskId, tuple[TaskId, ...]]) -> list[list[TaskId]]:
-    """Each beside the middle of those it waits for, so that few edges cross."""
+    """Each task next to the middle of its blockers, so that few edges cross."""
     row: dict[TaskId, float] = {}
     out: list[list[TaskId]] = []
 
@@ -82,7 +83,7 @@ def _ordered(layers: list[list[TaskId]], waits: dict[TaskId, tuple[TaskId, ...]]
 
 
 def _paths(waits: dict[TaskId, tuple[TaskId, ...]], chosen: TaskId) -> set[TaskId]:
-    """All that it waits for, and all that waits for it."""
+    """All tasks that it waits for, and all that wait for it."""
     after: dict[TaskId, list[TaskId]] = {}
     for id, before in waits.items():
         for b in before:

@@ -1,4 +1,4 @@
-"""The hub as a guest at one session's door: follows its records and carries ops there."""
+"""The hub as a guest at one session's door: follows its records, and passes on ops."""
 
 import time
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from teamwright.surfaces.view.shapes import AgentView
 from teamwright.surfaces.web.sessions.fold import PageFold
 
 EVERY_MS = 50
-SLICE = 0.008  # seconds of folding between two looks at requests
+SLICE = 0.008  # seconds of folding before requests are looked at
 
 Heard = Callable[[SessionId, Record], None]
 
 
 class Guest:
-    """`ready` once the past is folded. `over` when the session has gone, or did not let us in."""
+    """`ready`: the past is folded. `over`: the session has gone, or did not let us in."""
 
     def __init__(self, home: Home, id: SessionId, heard: Heard) -> None:
         self._home, self.id, self._heard = home, id, heard
@@ -39,23 +39,23 @@ class Guest:
         return self.ready.is_set() and not self.over.is_set()
 
     async def stay(self) -> None:
-        """Until the session ends or `leave`."""
+        """Stay until the session ends, or until `leave`."""
         try:
             with self._scope:
                 await self._stay()
         except* (TeamwrightError, OSError, ValueError, msgspec.MsgspecError):
-            pass  # it ended while we came in: the next look at the doors tells
+            pass  # it ended while we came in: the next look at the doors shows it
         finally:
             self.over.set()
             self._settled.set()
             self._told.set()
 
     async def settled(self) -> None:
-        """Wait until we are in, or know that we shall not be."""
+        """Wait until we are in, or know that we will not be."""
         await self._settled.wait()
 
     async def until(self, seen: Callable[[], bool]) -> None:
-        """Wait for what a record will tell. The caller sets the limit."""
+        """Wait until records make `seen` true. The caller sets the limit."""
         while not seen() and not self.over.is_set():
             self._told = anyio.Event()
             await self._told.wait()
@@ -86,7 +86,7 @@ class Guest:
         since = time.monotonic()
         for record in records:
             if record.n and record.n <= self._seen.get(record.agent, 0):
-                continue  # it was there already
+                continue  # it was already there
             if record.n:
                 self._seen[record.agent] = record.n
             self.fold.apply(record)

@@ -1,4 +1,4 @@
-"""The hub: knows every session of a home, is a guest at the doors of those that live, and reads the files of others."""
+"""The hub knows every session of a home: it visits living ones at their doors, and reads the files of others."""
 
 import time
 from collections import OrderedDict
@@ -25,12 +25,12 @@ from teamwright.surfaces.web.sessions.stores import Stores
 from teamwright.surfaces.web.sessions.talks import Talks
 from teamwright.tools.bounds import visible
 
-EVERY = 0.3  # seconds between two looks at who lives
+EVERY = 0.3  # seconds between two looks for living sessions
 LINGER = 60.0  # seconds after the last request until the doors are left
-HEADS = 2.0  # seconds between two looks at the heads of living sessions
-SHORTLY = 1.0  # seconds that an overview waits for them
+HEADS = 2.0  # seconds between two readings of living sessions' heads
+SHORTLY = 1.0  # seconds that an overview waits for sessions that are letting us in
 ENTER = 5.0  # seconds that a request waits for a session to let us in
-MOST_READ = 16  # sessions of which the files stay folded
+MOST_READ = 16  # sessions whose files stay folded
 
 Json = dict[str, Any]
 
@@ -40,9 +40,9 @@ class Hub:
         self.home, self.env, self._linger = home, env, linger
         self.talks, self.stores = Talks(home), Stores(home)
         self.guests: dict[SessionId, Guest] = {}
-        self.news = anyio.Event()  # set when something changed; replaced by who heard it
+        self.news = anyio.Event()  # set when something changed; its listener replaces it
         self.heard: list[Callable[[SessionId, Record], None]] = []
-        self.pages = 0  # that are open
+        self.pages = 0  # number of open pages
         self._wanted = 0.0
         self._alive: set[SessionId] = set()
         self._read: OrderedDict[SessionId, DiskSession] = OrderedDict()
@@ -53,7 +53,7 @@ class Hub:
         self._group: TaskGroup | None = None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -68,7 +68,7 @@ class Hub:
                 await self.stores.close()
 
     async def wake(self) -> None:
-        """Somebody wants to know: what is told from here on is fresh."""
+        """Somebody wants to know: from now on answers are fresh."""
         asleep = time.monotonic() >= self._wanted and not self.pages
         self._wanted = time.monotonic() + self._linger
         if asleep:
@@ -79,10 +79,10 @@ class Hub:
             guest.leave()
         self.guests.clear()
 
-    # --- who lives
+    # --- living sessions
 
     async def look(self) -> None:
-        """Go in where a door has opened, and note who is gone."""
+        """Visit sessions whose doors have opened, and note those that are gone."""
         async with self._looking:
             doors, alive = await to_thread.run_sync(self._look)
             gone = [id for id, guest in self.guests.items() if guest.over.is_set()]
@@ -111,12 +111,12 @@ class Hub:
         return guest if guest is not None and guest.inside else None
 
     def _has_door(self, id: str) -> bool:
-        """One that is on its way in has found a door: what is asked of the session meanwhile waits for it."""
+        """Whether a door was found. Requests to a session wait while its guest is on the way in."""
         guest = self.guests.get(SessionId(id.lower()))
         return guest is not None and not guest.over.is_set()
 
     async def enter(self, id: str) -> Guest | None:
-        """The same; one that is on its way in is waited for."""
+        """Like `inside`, but waits for a guest that is on the way in."""
         await self.wake()
         guest = self.guests.get(SessionId(id.lower()))
         if guest is None:
@@ -129,20 +129,20 @@ class Hub:
 
     async def _settle_in(self) -> None:
         await self.look()
-        with anyio.move_on_after(SHORTLY):  # a session that is about to let us in is told of as it will be
+        with anyio.move_on_after(SHORTLY):  # report a session that is about to let us in as it will be
             for guest in list(self.guests.values()):
                 await guest.settled()
 
-    # --- what is told
+    # --- answers
 
     async def now(self, only: str = "") -> Json:
-        """Sessions with a living process, and every question that waits."""
+        """Sessions with a living process, and every waiting question."""
         only = only.lower()
         await self.wake()
         await self._settle_in()
         found = {id: await self.session(id) for id in sorted(self._alive) if only in ("", id)}
         blind = [id for id, told in found.items() if told is not None and not told["steerable"]]
-        if blind:  # its door may have opened after we looked, and before we read that it works
+        if blind:  # its door may have opened after we looked, but before we saw that it works
             await self._settle_in()
             found |= {id: await self.session(id) for id in blind if self._has_door(id)}
         sessions = [told for told in found.values() if told is not None]
@@ -195,7 +195,7 @@ class Hub:
         }
 
     def _ending(self, path: Path) -> shown.State:
-        left_open = path.stem.lower() in open_doors(self.home)  # a program that ends closes its door
+        left_open = path.stem.lower() in open_doors(self.home)  # a program that ends properly closes its door
         return "gone" if left_open or not has_ended(path) else "ended"
 
     def _head(self, path: Path) -> tuple[str, str, int]:
@@ -230,7 +230,7 @@ class Hub:
         return known
 
     def answered(self, id: str) -> Json | None:
-        """How a question was answered of late, and on which surface; None if that is not known."""
+        """How a question was answered recently, and on which surface; None if unknown."""
         for guest in self.guests.values():
             decision = guest.fold.answered.get(QuestionId(id))
             if decision is not None and (consent := decision.consent) is not None:
@@ -241,7 +241,7 @@ class Hub:
         return any(question.id == id for guest in self.guests.values() for question in guest.fold.questions)
 
     async def listing(self, only: str = "") -> list[Json]:
-        """All sessions, the newest first; of those that have ended only their heads are read."""
+        """All sessions, the newest first; for those that have ended only the heads are read."""
         await self.wake()
         await self.look()
         entries = await to_thread.run_sync(list_sessions, self.home)
@@ -257,7 +257,7 @@ class Hub:
 
 
 def _settle(agents: list[Json], *, alive: bool) -> None:
-    """Nobody works in a session that has no process."""
+    """In a session without a process nobody works."""
     for agent in agents:
         if not alive and agent["state"] in ("running", "waiting"):
             agent["state"], agent["doing"], agent["waiting_for"] = "stopped", "", ""

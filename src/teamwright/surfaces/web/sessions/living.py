@@ -1,4 +1,4 @@
-"""Finds out which sessions live: the kernel knows who holds a session's lock. Nothing is locked for the question."""
+"""Finds the living sessions by asking the kernel who holds which session's lock, without locking anything."""
 
 import os
 from pathlib import Path

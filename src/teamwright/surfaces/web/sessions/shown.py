@@ -1,4 +1,4 @@
-"""Sessions, agents, questions and items as pages get them: plain JSON in which all text is safe to draw."""
+"""Sessions, agents, questions and items for pages: plain JSON in which all text is safe to draw."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
@@ -20,8 +20,8 @@ from teamwright.tools.bounds import visible
 from teamwright.tools.catalog import traits_of
 
 State = Literal["running", "waiting", "idle", "ended", "gone"]
-MOST_TEXT = 16_000  # characters of one item in a list; it is shown whole where somebody opens it
-MOST_FIELDS = 20  # of a server's form
+MOST_TEXT = 16_000  # characters of an item in a list; opening it shows all of it
+MOST_FIELDS = 20  # fields in a server's form
 
 Json = dict[str, Any]
 
@@ -97,7 +97,7 @@ def agent(found: AgentView, tasks: Sequence[Task] = (), worktrees: Mapping[str, 
 
 
 def state_of(fold: PageFold) -> State:
-    """Of a session whose process lives."""
+    """State of a session whose process lives."""
     if fold.questions:
         return "waiting"
     busy = any(found.state in ("running", "waiting") for found in fold.agents.values() if not found.ended)
@@ -133,7 +133,7 @@ def kind_of(question: Question) -> Literal["permission", "plan", "ask", "form"]:
 
 
 async def asked(question: Question, session: str, at: int) -> Json:
-    """All of what is asked for; nothing is cut."""
+    """The whole question, without cuts."""
     before = None if question.patch else await to_thread.run_sync(read_before, question.tool, question.args)
     rows = await to_thread.run_sync(rows_of, question.tool, question.args, before, question.patch)
     kind = kind_of(question)
@@ -163,7 +163,7 @@ def _parts(question: Question) -> list[Json] | None:
         return None
     return [
         {
-            "question": part.question,  # the name of its answer; `text` is what is drawn
+            "question": part.question,  # key of its answer; `text` is what is drawn
             "text": visible(part.question),
             "header": visible(part.header),
             "options": [
@@ -177,7 +177,7 @@ def _parts(question: Question) -> list[Json] | None:
 
 
 def _fields(question: Question) -> list[Json]:
-    """The fields of a server's form; those of a kind that we do not know are asked for as text."""
+    """The fields of a server's form; unknown kinds become text fields."""
     schema = as_object(question.args.get("schema"))
     fields = list(as_object(schema.get("properties")).items())[:MOST_FIELDS]
     return [_field(name, as_object(spec), schema.get("required")) for name, spec in fields]

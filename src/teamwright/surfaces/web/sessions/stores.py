@@ -22,14 +22,14 @@ from teamwright.surfaces.view.letters import mail_words
 from teamwright.surfaces.web.sessions.graph import draw
 from teamwright.tools.bounds import visible
 
-MOST_POINTS = 200  # of a series
-MOST_LANDED = 50  # branches that are decided
+MOST_POINTS = 200  # in one series
+MOST_LANDED = 50  # decided branches
 
 Json = dict[str, Any]
 
 
 class Stores:
-    """Opened when something is asked for first."""
+    """Opened on first use."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -64,7 +64,7 @@ class Stores:
         return [] if state is None else await TaskTable(state.database).lists(session)
 
     async def board(self, session: str, team: str = "", chosen: str = "") -> Json:
-        """The tasks as `tasks --json` has them, and where a graph shows each."""
+        """The tasks as in `tasks --json`, and the place of each in the graph."""
         tasks = await self.tasks(session, team)
         waits = {task.id: set(task.blocked_by) for task in tasks}
         for task in tasks:
@@ -95,7 +95,7 @@ class Stores:
         return any(member.session == session for member in await teams.members(name))
 
     async def cost(self, session: str) -> Json:
-        """As `cost --json` has it, and how it came about over time."""
+        """The cost as in `cost --json`, and its course over time."""
         state = await self._open()
         costs = [] if state is None else await state.costs(SessionId(session))
         series = [] if state is None else await state.spent_over_time(SessionId(session), MOST_POINTS)
@@ -104,7 +104,7 @@ class Stores:
         return shown | {"series": series}
 
     async def landing(self, cwd: Path) -> list[Json]:
-        """The landing queue of the repository around it, the newest first."""
+        """The landing queue of the repository around `cwd`, the newest first."""
         state, repo = await self._open(), repository_of(str(cwd))
         if state is None or not repo:
             return []

@@ -1,4 +1,4 @@
-"""Conversations read from transcripts, page by page. The ids of items never change, whoever reads them and when."""
+"""Conversations read from transcripts, page by page. An item's id is always the same."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -34,15 +34,15 @@ MOST_OPEN = 32  # transcripts whose index stays in memory
 MOST_RESULT = 400_000  # characters of one result
 PAGE, MOST_PAGE = 100, 500
 _SHOWN = {kind.__struct_config__.tag for kind in (LettersTaken, Replied, Compacted, TurnEnded)}
-_ENDING = {kind.__struct_config__.tag for kind in (ToolEnded, Denied, TurnEnded)}  # of calls
+_ENDING = {kind.__struct_config__.tag for kind in (ToolEnded, Denied, TurnEnded)}  # kinds that end calls
 
 Json = dict[str, Any]
 Numbered = list[tuple[str, Item]]
-Place = tuple[int, int]  # the line of an item, and its place among those of the line
+Place = tuple[int, int]  # an item's line, and its place among the items of that line
 
 
 class Talks:
-    """Of all sessions of a home. Blocks: call it in a thread."""
+    """The conversations of all sessions of a home. Blocks: call it in a thread."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -60,7 +60,7 @@ class Talks:
         return found if found.is_file() else None
 
     def page(self, path: Path, *, before: str = "", limit: int = PAGE, until: int = 0) -> Json:
-        """The items before one, or the last ones; those up to a moment if one is given."""
+        """The items before a given one, or the last ones; with `until` only those up to that moment."""
         with self._turn:
             lines = self._lines(path)
             count = lines.until(until) if until else len(lines)
@@ -73,7 +73,7 @@ class Talks:
             return {"items": shown_items, "more": len(items) > limit, "version": count}
 
     def whole(self, path: Path, id: str) -> Json:
-        """Everything of one item: what was called, and what came of it."""
+        """All of one item: the call, and what came of it."""
         with self._turn:
             lines = self._lines(path)
             line, place = _place(id)
@@ -96,7 +96,7 @@ class Talks:
         return lines
 
     def _items(self, lines: Lines, end: Place, limit: int, count: int) -> Numbered:
-        """More than `limit` items that end before a place, or all there are; then some that follow."""
+        """More than `limit` items before a place, or all there are; then some that follow."""
         if 0 < lines.rewound <= count:
             return self._from_start(lines, count)
         stop = min(end[0], count)
@@ -104,7 +104,7 @@ class Talks:
         return [(id, item) for id, item in numbered(_fold(lines, first, stop, count)) if item.n]
 
     def _from_start(self, lines: Lines, count: int) -> Numbered:
-        """A rewind takes items away that stand anywhere before it."""
+        """Fold everything: a rewind may remove any item before it."""
         if self._whole is None or self._whole[:2] != (lines.path, count):
             found = [(id, item) for id, item in numbered(_fold(lines, 1, count, count)) if item.n]
             self._whole = lines.path, count, found
@@ -112,7 +112,7 @@ class Talks:
 
 
 def _first_line(lines: Lines, stop: int, end: Place, limit: int) -> int:
-    """From where on more than `limit` items stand before `end`."""
+    """The line from which on there are more than `limit` items before `end`."""
     found = 0
     for n in range(stop, 0, -1):
         if lines.kinds[n - 1] in _SHOWN:
@@ -123,7 +123,7 @@ def _first_line(lines: Lines, stop: int, end: Place, limit: int) -> int:
 
 
 def _fold(lines: Lines, first: int, stop: int, count: int) -> list[Item]:
-    """The items of some lines, with what came of their calls later on, up to line `count`."""
+    """The items of some lines, with what became of their calls up to line `count`."""
     fold = PageTalk(most=EVERYTHING)
     numbers = [1, *range(max(2, first), stop + 1)] if count else []  # the first line says where the agent works
     for record in lines.records(numbers):
@@ -147,7 +147,7 @@ def _apply(fold: PageTalk, record: Record) -> None:
     step = fold.steps.get(event.call_id) if isinstance(event, ToolEnded) else None
     fold.apply(record)
     if step is not None and isinstance(event, ToolEnded):
-        step.args, step.result = {}, ""  # read again where somebody opens it
+        step.args, step.result = {}, ""  # read again when somebody opens it
         started = (event.data or {}).get("agentId")
         step.agent = AgentId(started) if isinstance(started, str) else step.agent
 
@@ -187,7 +187,7 @@ def _details(lines: Lines, step: Step) -> Json:
 
 
 def _about(lines: Lines, step: Step) -> Iterator[Line]:
-    """The line of the call and those that name it: only they are read whole."""
+    """The line of the call and those that mention it: only these are decoded."""
     mark = step.call_id.encode()
     for n, data in lines.raw(range(step.n, len(lines) + 1)):
         if n == step.n or mark in data:
