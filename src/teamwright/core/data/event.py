@@ -48,6 +48,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     worktree: str = ""  # its own directory, if it has one
     limits: dict[str, tuple[str, ...]] = {}  # patterns that its definition sets to the use of tools
     may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
+    denied: tuple[str, ...] = ()  # rules of its definition: what it may not do with its tools
     source: Source | None = None  # a fork begins with the history of another agent
     team: str = ""  # of a teammate
     imported: str = ""  # the program whose session this was; `description` is its title

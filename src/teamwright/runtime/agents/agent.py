@@ -59,10 +59,10 @@ class Agent:
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
-        self.history, self.desk, self.meter = history, spec.desk, spec.meter
+        self.history, self.desk, self.meter, kit = history, spec.desk, spec.meter, spec.toolset
         self.inbox, self.slot = AgentInbox(spec.id, shared.state, history.letters), Slot(shared.slots)
         self.prompt = RenderedPrompt("", (), ())  # until it is rendered
-        self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
+        self.limits, self.may_start, self.denied = kit.limits, kit.may_start, kit.denied
         self.mode: Mode | None = spec.mode  # of its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
