@@ -300,8 +300,9 @@ def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
     remote = names_engine(options, workspace) and not options.hosted
     coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+    fork = own.fork if options.fork is None else options.fork
     return Features(
-        fork=(options.fork or own.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
+        fork=(fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
         background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
         coordinator=coordinator,
         assistant=options.assistant or own.assistant,
