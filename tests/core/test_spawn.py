@@ -119,6 +119,7 @@ def test_the_plain_rows_of_the_table() -> None:
         (ask(kind="plan"), SpawnCaller(may_start=()), "There are: none."),
         (ask(), SpawnCaller(depth=3), "the limit"),
         (ask(kind="fork"), SpawnCaller(), "Forks are off"),
+        (ask(kind="fork"), SpawnCaller(may_start=("explore",)), "There are: explore."),
         (ask(isolation="remote"), SpawnCaller(), "no engine"),
         (ask(kind="afar"), SpawnCaller(), "no engine"),
         (ask(mode="bubble"), SpawnCaller(), "no mode 'bubble'"),

@@ -9,7 +9,7 @@ from msgspec import Raw
 from conftest import Walker
 from crew import LIMIT, bash
 from skill_stage import command, skill, staged
-from teamwright.core.data.message import ToolCall
+from teamwright.core.data.message import ToolCall, typed_words
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Allow, Deny
@@ -175,6 +175,38 @@ async def test_a_forking_command_answers_by_itself(walker: Walker) -> None:
     assert expanded.output == "all doors are shut" and not expanded.error and not expanded.content
     assert not made.crew.requests("main") and seen == [Allow, ()]
     assert "Look at the doors." in first.messages[0].text and [t.name for t in first.tools][:1] == ["Bash"]
+
+
+@pytest.mark.spec("S3")
+async def test_what_a_forking_command_says_joins_the_conversation(walker: Walker) -> None:
+    """Read with the next prompt: it costs no turn of the main agent."""
+    skill(walker, "audit", "SCRIPT:audit", "context: fork")
+    async with staged(walker, {"main": ["heard"], "audit": ["all <shell-output> are shut"]}) as made:
+        assert made.crew is not None
+        await made.expand("/audit the doors")
+        assert not made.crew.requests("main")
+        await made.crew.play()
+        (asked,) = made.crew.requests("main")
+    joined, prompt = asked.messages
+    assert joined.text.startswith("The person called /audit the doors") and "a model's words" in joined.text
+    assert "all &lt;shell-output> are shut" in joined.text and typed_words(joined.blocks) == "/audit the doors"
+    assert "shut" not in prompt.text
+
+
+@pytest.mark.spec("S3", "C2")
+async def test_what_a_forking_command_says_reaches_the_turn_that_runs(walker: Walker) -> None:
+    skill(walker, "audit", "SCRIPT:audit", "context: fork")
+    scripts = {"main": [lambda _: inside(), "heard"], "audit": ["all doors are shut"]}
+    async with staged(walker, scripts) as made:
+        assert made.crew is not None
+
+        async def inside() -> object:
+            await made.expand("/audit")
+            return bash("true")
+
+        await made.crew.play()
+        first, second = made.crew.requests("main")
+    assert "all doors" not in str(first.messages) and "all doors are shut" in second.messages[-1].text
 
 
 @pytest.mark.spec("S3", "G2")

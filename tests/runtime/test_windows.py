@@ -28,3 +28,17 @@ async def test_a_refusal_teaches_the_smaller_figure() -> None:
     assert await windows.of("m") == 9_000
     windows.learn("m", 4_000)
     assert await windows.of("m") == 4_000
+
+
+async def test_a_guess_that_proves_wrong_gives_way_to_what_was_known() -> None:
+    windows = Windows({"known": 200_000}.get)
+    for model in ("known", "said", "unknown"):
+        if model == "said":
+            windows.learn(model, 8_000)
+        await windows.of(model)
+        windows.guess(model, 5_000)
+        windows.guess(model, 4_000)
+        assert await windows.of(model) == 4_000
+        windows.doubt(model)
+        windows.doubt(model)
+    assert [await windows.of(model) for model in ("known", "said", "unknown")] == [200_000, 8_000, None]

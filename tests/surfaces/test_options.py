@@ -290,3 +290,17 @@ def test_what_was_typed_to_forbid_and_cannot_be_read_starts_nothing(
 def test_what_was_typed_to_allow_and_cannot_be_read_allows_nothing(program: Program) -> None:
     ran = program.run("-p", "go", "--allowedTools", "Bash(", script=["started"])
     assert ran.rc == 0 and "is ignored" in ran.err
+
+
+@pytest.mark.spec("F3")
+def test_the_setting_that_turns_forks_on_does_not_hold_without_a_person(program: Program) -> None:
+    settings = json.dumps({"teamwright": {"fork": True}})
+    go = tool("Agent", description="d", prompt="p")
+    for args, more, status in [
+        ((), {}, "completed"),
+        (("--fork",), {}, "async_launched"),
+        ((), {"env": {"TEAMWRIGHT_FORK": "1"}}, "async_launched"),
+    ]:
+        ran = program.prompt([go, "x", "x"], "--settings", settings, *args, **more)
+        own = [line for line in ran.lines if line["type"] == "user" and line["parent_tool_use_id"] is None]
+        assert own[0]["tool_use_result"]["status"] == status

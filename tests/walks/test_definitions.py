@@ -133,6 +133,38 @@ async def test_patterns_limit_a_tools_use_in_every_mode(walker: Walker) -> None:
     assert "only as git *" in ends[1][0]
 
 
+@pytest.mark.spec("D6", "M9")
+async def test_patterns_take_uses_of_a_tool_away_in_every_mode(walker: Walker) -> None:
+    write_agent(walker, "tidy", "tools: [Bash, Read]", 'disallowedTools: ["Bash(touch *)", "Read(.env)"]')
+    (walker.project / ".env").write_text("secret")
+    steps = bash("echo a"), bash("touch x"), bash("echo b; touch x"), call("Read", file_path=".env"), bash("cat .env")
+    play = await play_child(walker, "tidy", *steps)
+    ends = [results(r.messages[-1])[0] for r in play.requests("child")[1:]]
+    assert [is_error for _, is_error in ends] == [False, True, True, True, True]
+    assert "`Bash(touch *)` (agent)" in ends[1][0] and not (walker.project / "x").exists()
+
+
+@pytest.mark.spec("D6", "C3")
+async def test_uses_that_were_taken_away_stay_so_when_it_is_resumed(walker: Walker) -> None:
+    write_agent(walker, "tidy", "tools: Bash", "disallowedTools: Bash(touch *)")
+    send = call("SendMessage", to=r"{{re:agentId: (\w+)}}", message="go on", summary="go on")
+    scripts = {"main": [agent("child", subagent_type="tidy"), send, "on"], "child": ["one", bash("touch x"), "two"]}
+    async with crew(walker, scripts) as play:
+        await play.play()
+    assert results(play.requests("child")[-1].messages[-1])[0][1] and not (walker.project / "x").exists()
+
+
+@pytest.mark.spec("D6", "R9")
+async def test_agents_that_it_may_not_start_are_not_offered(walker: Walker) -> None:
+    write_agent(walker, "boss", "disallowedTools: Agent(explore)")
+    tries = [agent("deeper", subagent_type=kind) for kind in ("Explore", "plan")]
+    play = await play_child(walker, "boss", tries)
+    first, second = results(play.requests("child")[1].messages[-1])
+    assert first[1] and "general-purpose" in first[0] and not second[1]
+    spec = next(t for t in play.requests("child")[0].tools if t.name == "Agent")
+    assert "- plan:" in spec.description and "- explore:" not in spec.description
+
+
 @pytest.mark.spec("D13")
 async def test_a_changed_file_counts_from_the_next_spawn_on(walker: Walker) -> None:
     file = write_agent(walker, "shifty", "tools: Read", body="Old words.")

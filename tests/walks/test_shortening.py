@@ -104,6 +104,20 @@ async def test_where_prompt_and_tools_alone_fill_the_window_that_is_said(walker:
     assert sum(is_summary(r) for r in model.requests) == 3
 
 
+@pytest.mark.spec("A7", "I1")
+async def test_a_refusal_without_a_figure_does_not_make_the_window_smaller_than_what_fits(walker: Walker) -> None:
+    """Prompt and tools alone are most of what was refused, and yet they are taken after the summary."""
+
+    def play(_: Request, n: int) -> Any:
+        return too_long("request too large") if n == 2 else bash(f"echo {n}") if n < 9 else "went on"
+
+    model = player(play)
+    async with crew(walker, model, settings=_windows(200_000)) as walk:
+        end = await walk.play()
+    assert end.text == "went on" and next(event.why for event in walk.of(Compacted)) == "too_long"
+    assert sum(is_summary(r) for r in model.requests) <= 2
+
+
 @pytest.mark.spec("I8")
 async def test_a_reply_that_leaves_room_begins_the_count_anew(walker: Walker) -> None:
     """Every second reply is short: full again, but never right after it was shortened."""

@@ -1,5 +1,6 @@
 """Agents in worktrees of their own: where they work, what is kept, what goes."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from conftest import Walker
 from crew import ID, crew, ended_calls
+from teamwright.core.data.event import Warned
 from teamwright.core.data.message import Request, Text
 from teamwright.models.scripted import call
 
@@ -55,6 +57,19 @@ async def test_what_is_unchanged_is_removed_with_its_branch(walker: Walker, repo
     assert "kept" not in walk.results[-1][0]
     assert list((repository / ".teamwright" / "worktrees").iterdir()) == []
     assert git(repository, "branch", "--list", "worktree-*") == ""
+
+
+@pytest.mark.spec("W4")
+async def test_a_directory_that_cannot_be_linked_is_told_once(walker: Walker, repository: Path) -> None:
+    (repository / "notes").write_text("no directory")
+    settings = json.dumps({"worktree": {"symlinkDirectories": ["missing", "/etc", "notes"]}})
+    scripts = {"main": [[start(), start()], "end"], "child": ["done"]}
+    walk = await walker.walk(scripts, ["SCRIPT:main"], mode="bypassPermissions", settings=settings)
+    told = [record.event.text for record in walk.records if isinstance(record.event, Warned)]
+    assert [text.partition(": ")[2] for text in told if text.startswith("The worktree ")] == [
+        "`/etc` is not linked: only directories below the project can be.",
+        "`notes` is not linked: it is not a directory.",
+    ]
 
 
 @pytest.mark.spec("W1", "R13")

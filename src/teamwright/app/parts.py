@@ -3,6 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+from teamwright.core.data.event import Warned
 from teamwright.runtime.agents.outcomes import Books, Outcomes, outcomes_of
 from teamwright.runtime.agents.sub_agents import SpawnDeps
 
@@ -89,4 +90,5 @@ def open_worktrees(services: "Services") -> "Worktrees":
         make_by_hook=hooks.make,
         removed_by_hook=hooks.removed,
         claims=root.joinpath(*MADE),
+        warn=lambda words: services.tell(services.main, Warned(words)),
     )

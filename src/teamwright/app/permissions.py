@@ -8,6 +8,7 @@ from teamwright.app.workspace import started_files
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.rules import AGENT, Rules, parse_rules
 from teamwright.library.documentation import documentation
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.permissions.gate import SessionGate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 class Standings:
     def __init__(self, services: "Services") -> None:
         self._services = services
+        self._denied: dict[tuple[str, ...], Rules] = {}
 
     def agent(self, id: AgentId) -> Agent:
         found = self._services.supervisor.agent(id)
@@ -38,13 +40,22 @@ class Standings:
         return found
 
     def of(self, id: AgentId) -> Standing:
-        found, rules = self.agent(id), self._services.extensions.rules_of(id)
+        found = self.agent(id)
+        rules = self._services.extensions.rules_of(id) + self._own(found.denied)
         fence, mode, color = self._services.sandbox, self.mode(id), self._color(found)
         readable, fencing, project = self._readable, None, str(self._services.workspace.project)
         if fence is not None:
             fencing = fence.fencing(id, found.desk, mode)
             readable = (*readable, fence.scratch_of(found.desk))
         return Standing(found.name, mode, rules, found.desk, color, readable, self._protected, fencing, project)
+
+    def _own(self, denied: tuple[str, ...]) -> Rules:
+        """What an agent's definition takes away. Which agents it may start is said where it would start one."""
+        if denied not in self._denied:
+            workspace = self._services.workspace
+            rules, _ = parse_rules(denied, "agent", str(workspace.project), str(workspace.user.resolve()))
+            self._denied[denied] = Rules(deny=tuple(rule for rule in rules if rule.tool != AGENT))
+        return self._denied[denied]
 
     def _color(self, agent: Agent) -> str:
         """Color of a teammate, or of the one that an agent works for; empty without teams."""

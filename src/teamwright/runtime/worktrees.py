@@ -70,12 +70,14 @@ class Worktrees:
         make_by_hook: MakeByHook | None = None,
         removed_by_hook: RemovedByHook | None = None,
         claims: Path | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         """`links`: directories to link into a worktree instead of copying them; `notes`: where stays are noted;
-        `claims`: where the sandboxes of all processes see which trees agents work in."""
+        `claims`: where the sandboxes of all processes see which trees agents work in; `warn`: tells the person."""
         self._links, self._session, self._notes = tuple(links), session, notes
         self._make_by_hook, self._removed_by_hook = make_by_hook, removed_by_hook
-        self._claims = claims
+        self._claims, self._warn = claims, warn
+        self._warned: set[str] = set()
         self._stays: dict[AgentId, EnteredTree] = {}
 
     async def open(self, parent: Path, agent: AgentId, name: str = "", *, own: str = "") -> Worktree:
@@ -91,7 +93,12 @@ class Worktrees:
             return tree
         apart = bool(own) and not name and own != agent
         called = tree_name(own) if apart else wanted
-        return await self._make(parent, called, agent, apart=apart)
+        tree = await self._make(parent, called, agent, apart=apart)
+        for words in tree.warnings:
+            if self._warn is not None and words not in self._warned:
+                self._warned.add(words)
+                self._warn(f"The worktree {tree.name}: {words}")
+        return tree
 
     async def _make(self, repo: Path, name: str, agent: AgentId, *, apart: bool = False) -> Worktree:
         claimed: list[Worktree] = []

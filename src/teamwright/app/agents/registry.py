@@ -14,7 +14,7 @@ from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.permissions.consent import Decision, Deny
 from teamwright.core.permissions.rules import AGENT, SKILL, detail_rule, hidden_tools
-from teamwright.core.policies.spawn import Features
+from teamwright.core.policies.spawn import Features, without_denied
 from teamwright.core.ports import Tool
 from teamwright.host.git.places import top_of
 from teamwright.library.agents.book import AgentObjects, DefinitionBook
@@ -212,9 +212,10 @@ class AgentRegistry:
         wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in toolset.tools}
         tools = {name: tool for name, tool in ({**toolset.tools} | wanted).items() if name not in leading}
         if AGENT in tools:
-            tools[AGENT] = self._agent_tool(toolset.may_start, tools, teammate=True)
+            tools[AGENT] = self._agent_tool(toolset.may_start, toolset.denied, tools, teammate=True)
         shown = [tools[spec.name].spec for spec in toolset.specs if spec.name not in leading]
-        return Toolset(tools, (*shown, *(tool.spec for tool in wanted.values())), toolset.limits, toolset.may_start)
+        specs = (*shown, *(tool.spec for tool in wanted.values()))
+        return replace(toolset, tools=tools, specs=specs)
 
     def toolset_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Mapping[str, Tool]) -> Toolset:
         """The tools of an agent that was rendered before, as far as they still exist."""
@@ -226,7 +227,7 @@ class AgentRegistry:
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         made = [name for name in self._made if choice.sees(name)]
         if AGENT in made and depth < self.features.max_depth:
-            tools = {AGENT: self._agent_tool(choice.may_start, tools)} | tools
+            tools = {AGENT: self._agent_tool(choice.may_start, choice.denied_uses, tools)} | tools
         if SKILL in made and SKILL not in tools:
             tools |= self._written.skills.tool(can_read=can_read(tools))
         hidden: Set[str] = frozenset()
@@ -234,7 +235,8 @@ class AgentRegistry:
             brought, hidden = self._served(choice, served)
             tools |= brought
         tools, limits = share_shell(tools, choice.limits)
-        return Toolset(tools, self._specs(tools, hidden, depth), limits, choice.may_start)
+        specs = self._specs(tools, hidden, depth)
+        return Toolset(tools, specs, limits, choice.may_start, choice.denied_uses)
 
     def _specs(self, tools: Mapping[str, Tool], hidden: Set[str], depth: int) -> tuple[ToolSpec, ...]:
         """The tools that the model is shown."""
@@ -245,11 +247,17 @@ class AgentRegistry:
         return tuple(map(lean_spec, specs)) if self.lean else specs
 
     def _agent_tool(
-        self, may_start: Sequence[str] | None, tools: Mapping[str, Tool], *, teammate: bool = False
+        self,
+        may_start: Sequence[str] | None,
+        denied: Sequence[str],
+        tools: Mapping[str, Tool],
+        *,
+        teammate: bool = False,
     ) -> Tool:
         """The Agent tool, as offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}
-        kinds = [d for n, d in self.startable().items() if allowed is None or n.lower() in allowed]
+        left = without_denied(self.startable(), denied)
+        kinds = [d for n, d in left.items() if allowed is None or n.lower() in allowed]
         offer = AgentOffer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
         return AgentTool(agent_spec(kinds, offer), can_read=can_read(tools))
 
@@ -292,8 +300,9 @@ def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
     remote = names_engine(options, workspace) and not options.hosted
     coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+    fork = own.fork if options.fork is None else options.fork
     return Features(
-        fork=(options.fork or own.fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
+        fork=(fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
         background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
         coordinator=coordinator,
         assistant=options.assistant or own.assistant,

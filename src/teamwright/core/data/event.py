@@ -48,6 +48,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     worktree: str = ""  # its own directory, if any
     limits: dict[str, tuple[str, ...]] = {}  # patterns by which its definition limits tools
     may_start: tuple[str, ...] | None = None  # kinds of agents it may start; None: all
+    denied: tuple[str, ...] = ()  # rules of its definition: what it may not do with its tools
     source: Source | None = None  # for a fork: the agent whose history it starts with
     team: str = ""  # set for a teammate
     imported: str = ""  # the program this session was imported from; `description` is its title

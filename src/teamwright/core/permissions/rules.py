@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.core.permissions.patterns import PathPattern, command_pattern, path_pattern, path_problem
 from teamwright.core.text import shown
 
-Source = Literal["default", "managed", "flag", "local", "project", "user", "session"]
+Source = Literal["default", "managed", "flag", "local", "project", "user", "session", "agent"]
 
 _RULE = re.compile(r"\s*([A-Za-z][\w-]*|mcp__[\w*.-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 # People write these names in rules, so they are part of the rule language: a rule for the first of a family covers the

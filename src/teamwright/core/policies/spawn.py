@@ -1,6 +1,6 @@
 """Plans a spawn: a pure function from the request to a plan."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from teamwright.core.data.definition import AgentDefinition, Isolation
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.rules import AGENT, detail_rule, parse_rules
 
 FORK = "fork"
 Room = Literal["shared", "worktree", "remote"]
@@ -84,7 +85,7 @@ def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinitio
     if ask.isolation == "remote":
         _check_remote(ask, features)
     if ask.kind == FORK or (ask.kind is None and features.may_fork):
-        return _fork(ask, caller, features)
+        return _fork(ask, caller, kinds, features)
     definition = find_kind(ask.kind or DEFAULT_KIND, caller, kinds)
     isolation = ask.isolation or definition.isolation
     if isolation == "remote" and not features.hosted:
@@ -161,13 +162,13 @@ def _check_remote(ask: Ask, features: Features) -> None:
         raise ToolError("A fork runs beside the agent that it is a copy of: name a subagent_type, or leave it out.")
 
 
-def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
+def _fork(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
     if caller.is_fork:
         raise ToolError("A fork cannot fork: do the work yourself.")
     if caller.is_teammate:
         raise ToolError("A teammate cannot start background agents, and a fork is one. Name a subagent_type.")
     if not features.may_fork:
-        raise ToolError("Forks are off in this session: name a subagent_type.")
+        raise ToolError(f"Forks are off in this session: name a subagent_type. {_choice(_offered(caller, kinds))}")
     notes = _ignored(ask, features)
     if ask.model:
         notes = (*notes, "model was ignored: a fork runs on its parent's")
@@ -175,14 +176,28 @@ def _fork(ask: Ask, caller: SpawnCaller, features: Features) -> Plan:
     return Plan(kind=FORK, context="inherit", report="letter", owner="session", room=room, notes=notes)
 
 
+def without_denied(kinds: Mapping[str, AgentDefinition], denied: Iterable[str]) -> Mapping[str, AgentDefinition]:
+    """`denied` are rules of the definition of the agent that asks, such as `Agent(explore)`."""
+    rules, _ = parse_rules(denied, "agent", "/", "/")
+    return {name: kind for name, kind in kinds.items() if not detail_rule(rules, AGENT, name, wide=False)}
+
+
 def find_kind(name: str, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition]) -> AgentDefinition:
     """Finds a kind by name, ignoring case; never substitutes another."""
-    allowed = None if caller.may_start is None else {k.lower() for k in caller.may_start}
-    offered = {k: d for k, d in kinds.items() if allowed is None or k.lower() in allowed}
+    offered = _offered(caller, kinds)
     found = next((d for k, d in offered.items() if k.lower() == name.lower()), None)
     if found is None:
-        raise ToolError(f"There is no agent {name!r} to start here. There are: {', '.join(sorted(offered)) or 'none'}.")
+        raise ToolError(f"There is no agent {name!r} to start here. {_choice(offered)}")
     return found
+
+
+def _offered(caller: SpawnCaller, kinds: Mapping[str, AgentDefinition]) -> Mapping[str, AgentDefinition]:
+    allowed = None if caller.may_start is None else {k.lower() for k in caller.may_start}
+    return {k: d for k, d in kinds.items() if allowed is None or k.lower() in allowed}
+
+
+def _choice(offered: Mapping[str, AgentDefinition]) -> str:
+    return f"There are: {', '.join(sorted(offered)) or 'none'}."
 
 
 def _in_background(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features: Features) -> bool:

@@ -20,6 +20,11 @@ class ToolChoice(Struct, frozen=True):
     denied: frozenset[str] = frozenset()
     denied_patterns: dict[str, tuple[str, ...]] = {}
 
+    @property
+    def denied_uses(self) -> tuple[str, ...]:
+        """`denied_patterns` as rules."""
+        return tuple(f"{tool}({pattern})" for tool, found in self.denied_patterns.items() for pattern in found)
+
     def sees(self, tool: str) -> bool:
         """May the agent see this tool? MCP tools also match by server or name pattern."""
         if any(_covers(name, tool) for name in self.denied):

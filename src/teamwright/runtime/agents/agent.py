@@ -54,17 +54,17 @@ _MAY_FALL_BACK = frozenset({"overloaded", "rate_limit", "server", "network", "si
 class Agent:
     # A dictionary for so many attributes takes 1.6 kB, and hundreds of agents may wait at a time.
     __slots__ = tuple(
-        "id name kind parent depth history desk meter inbox slot prompt limits may_start mode plan plan_models moved "
-        "aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript _shared "
+        "id name kind parent depth history desk meter inbox slot prompt limits may_start denied mode plan plan_models "
+        "moved aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript _shared "
         "_inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
     )
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
         self.id, self.name, self.kind, self.parent, self.depth = spec.id, spec.name, spec.kind, spec.parent, spec.depth
-        self.history, self.desk, self.meter = history, spec.desk, spec.meter
+        self.history, self.desk, self.meter, kit = history, spec.desk, spec.meter, spec.toolset
         self.inbox, self.slot = AgentInbox(spec.id, shared.state, history.letters), Slot(shared.slots)
         self.prompt = RenderedPrompt("", (), ())  # until the first `render`
-        self.limits, self.may_start = spec.toolset.limits, spec.toolset.may_start
+        self.limits, self.may_start, self.denied = kit.limits, kit.may_start, kit.denied
         self.mode: Mode | None = spec.mode  # its own; None: its parent's
         self.plan = PlanMode(self, spec.approver)
         self.plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same

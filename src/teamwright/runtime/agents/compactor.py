@@ -28,6 +28,7 @@ class Windows(Struct, eq=False):
     _known: Callable[[str], int | None]
     _ask: Callable[[str], Awaitable[int | None]] | None = None
     _learnt: dict[str, int] = {}
+    _guessed: dict[str, int | None] = {}  # what was known before a refusal that named no figure
 
     async def of(self, model: str) -> int | None:
         """Ask again if the server did not know: it may have had to load the model first."""
@@ -45,6 +46,19 @@ class Windows(Struct, eq=False):
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
         self._learnt[model] = min(tokens, before) if before else tokens
+
+    def guess(self, model: str, tokens: int) -> None:
+        """The model refused so many, and said nothing of its window."""
+        self._guessed.setdefault(model, self._learnt.get(model))
+        self.learn(model, tokens)
+
+    def doubt(self, model: str) -> None:
+        """It takes more than was guessed: what was known before holds again."""
+        if model not in self._guessed:
+            return
+        self._learnt.pop(model, None)
+        if (before := self._guessed.pop(model)) is not None:
+            self._learnt[model] = before
 
 
 class Compacts(Protocol):
@@ -65,6 +79,8 @@ class AgentCompactor(Struct, eq=False):
     async def make_room(self) -> None:
         """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
+        if self._rounds and compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
+            self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
         window = await self._windows.of(agent.model) if tokens >= SMALL else None
         if window is None or not compaction.is_due(tokens, window):
             self._rounds = 0 if agent.history.tokens else self._rounds
@@ -86,7 +102,10 @@ class AgentCompactor(Struct, eq=False):
         """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
         # our own words contain an address
         said, tokens = compaction.read_window(error.said or str(error)), self._tokens()
-        self._windows.learn(self._agent.model, said or max(tokens * 9 // 10, SMALL))
+        if said:
+            self._windows.learn(self._agent.model, said)
+        else:
+            self._windows.guess(self._agent.model, max(tokens * 9 // 10, SMALL))
         self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")
 

@@ -12,7 +12,7 @@ from teamwright.core.data.message import Text
 from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
-from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn
+from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn, without_denied
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources
@@ -49,7 +49,7 @@ class Spawner:
         assert parent is not None
         if ask.kind and (words := self._deps.refusal(ask.kind)):
             raise ToolError(words)
-        kinds, teams = self._deps.kinds(), self._services.open_teams
+        kinds, teams = without_denied(self._deps.kinds(), parent.denied), self._services.open_teams
         features, member = self._deps.features, None
         if teams is not None:
             features, member = replace(features, teams=teams.names), teams.member_of(parent.id)

@@ -23,12 +23,16 @@ class RenderedPrompt(Struct, frozen=True):
 
 
 class Toolset(Struct, frozen=True):
-    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use."""
+    """The tools of one agent: all that answer, those that the model is shown, and patterns that limit their use.
+
+    `denied` are rules, such as `Bash(git push *)`: uses that its definition takes away.
+    """
 
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
     limits: Mapping[str, tuple[str, ...]] = {}
     may_start: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
@@ -68,6 +72,7 @@ def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
         worktree=spec.worktree,
         limits=dict(spec.toolset.limits),
         may_start=spec.toolset.may_start,
+        denied=spec.toolset.denied,
         source=spec.source,
         team=spec.team,
     )

@@ -135,7 +135,7 @@ class SubAgents:
             kind=FORK,
             model=parent.model,
             effort=parent.effort,
-            toolset=Toolset(parent.tools, parent.prompt.tools, parent.limits, parent.may_start),
+            toolset=Toolset(parent.tools, parent.prompt.tools, parent.limits, parent.may_start, parent.denied),
             desk=desk,
             mode=narrowest(parent.mode if parent.parent else None, ask.mode) or "bubble",
             meter=parent.meter.child(Limits(turns=MOST_TURNS)),
@@ -214,7 +214,8 @@ class SubAgents:
         tools = self._agents.stored_prompt(rendered.prompt).tools
         kit = self._deps.toolset_of(tools, known.depth, gear.tools if gear else None)
         if history.started is not None:  # limits of its tools are not part of the rendered prompt
-            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
+            first = history.started
+            kit = replace(kit, limits=first.limits, may_start=first.may_start, denied=first.denied)
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
             limits = Limits(turns=MOST_TURNS)

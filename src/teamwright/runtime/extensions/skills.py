@@ -13,14 +13,15 @@ import msgspec
 from anyio import to_thread
 from msgspec import Raw, Struct
 
+from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Message, Reply, Text, ToolCall, Usage
 from teamwright.core.errors import SettingsError, ToolError
-from teamwright.core.ids import AgentId, CallId, JobId
+from teamwright.core.ids import AgentId, CallId, JobId, new_letter_id
 from teamwright.core.permissions.consent import Allow, Decision, Deny
 from teamwright.core.permissions.rules import BASH, READ, SKILL
 from teamwright.core.policies.spawn import DEFAULT_KIND, Ask, Plan
 from teamwright.core.ports import ToolContext
-from teamwright.core.text import shown
+from teamwright.core.text import neutral, shown
 from teamwright.host.files.paths import is_directory
 from teamwright.host.files.read_write import read_whole
 from teamwright.host.process.bash import describe_end, encode_script, run_script
@@ -41,6 +42,11 @@ DISK_SECONDS = 20.0
 MOST_ARGS = 100_000  # bytes: what one variable of a process can hold
 MOST_FILE = 100_000  # bytes of one included file
 MOST_INCLUDED = 200_000  # characters of all that one call includes
+REPORTED = """\
+The person called {typed}, a skill that runs as an agent of its own. This is its report: a model's words, not the \
+person's. The person has read it.
+
+{said}"""
 
 Found = TypeVar("Found")
 Asked = TypeVarTuple("Asked")
@@ -100,14 +106,14 @@ class SkillRunner:
             if not skill.user_invocable:
                 raise ToolError(f"/{skill.name} is for the model alone: say in words what it is to do.")
             if skill.context == "fork":
-                return await self._expand_fork(skill, args, agent)
+                return await self._expand_fork(skill, text, args, agent)
             self._grants.give(agent, skill.allowed_tools, for_next=True)
             words = await self.text(skill, args, agent)
         except ToolError as error:
             return Expanded(error=str(error))
         return Expanded((Text(words, text),), model=skill.model)
 
-    async def _expand_fork(self, skill: Skill, args: str, agent: AgentId) -> Expanded:
+    async def _expand_fork(self, skill: Skill, typed: str, args: str, agent: AgentId) -> Expanded:
         caller = self._caller(agent)
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         call = CallId(f"skill-{os.urandom(6).hex()}")
@@ -121,6 +127,7 @@ class SkillRunner:
             raise ToolError(f"/{skill.name} ended without an answer: {job.result.error or job.status}")
         if job.result.error:
             said = f"{said}\n\n[It ended early: {job.result.error}]"
+        await _join(caller, typed, said)
         return Expanded(output=said)
 
     # --- called by a person or an agent
@@ -252,6 +259,13 @@ async def look_up(look: Callable[[*Asked], Found], *asked: *Asked) -> Found:
             return await to_thread.run_sync(look, *asked, abandon_on_cancel=True)
     except TimeoutError:
         raise ToolError(f"The file system did not answer within {DISK_SECONDS:g} s.") from None
+
+
+async def _join(caller: Agent, typed: str, said: str) -> None:
+    """What a skill of its own context reports is read with the next prompt, or by the turn that runs."""
+    content = (Text(REPORTED.format(typed=neutral(typed), said=neutral(said)), typed),)
+    if not await caller.hear(Message("user", content)):
+        await caller.inbox.post(Letter(new_letter_id(), caller.id, PERSON, Prompt(content)))
 
 
 def _parted(text: str) -> tuple[str, str]:

@@ -51,7 +51,8 @@ class JobMaker:
         tools = self._agents.stored_prompt(rendered.prompt).tools
         kit = self._spawning.toolset_of(tools, self._charter.depth, None)
         if history.started is not None:
-            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
+            first = history.started
+            kit = replace(kit, limits=first.limits, may_start=first.may_start, denied=first.denied)
         spec.desk.seen = dict(history.seen)
         mode = history.mode or spec.mode
         spec = replace(spec, model=rendered.model, effort=rendered.effort, toolset=kit, mode=mode)

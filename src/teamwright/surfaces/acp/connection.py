@@ -193,6 +193,7 @@ class EditorSessions:
             can_ask=True,
             interactive=self._client.forms,
             keep_files=True,
+            fork=base.fork or None,
         )
 
     async def _list(self, params: Raw) -> RequestResult:

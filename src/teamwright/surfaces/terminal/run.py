@@ -34,7 +34,7 @@ KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None
 
 async def run_terminal(options: Options, keep_door: KeepDoor, *, prompt: str | None = None, pick: bool = False) -> int:
     """Runs until the person leaves; returns the exit status. `pick`: begin with the list of sessions."""
-    options = replace(options, can_ask=True, interactive=True, keep_files=True)
+    options = replace(options, can_ask=True, interactive=True, keep_files=True, fork=options.fork or None)
     while True:
         if elsewhere := _runs_elsewhere(options):
             return await run_attached(elsewhere, keep_door)
