@@ -55,8 +55,8 @@ class Agent:
     # A dictionary for so many attributes takes 1.6 kB, and hundreds of agents may wait at a time.
     __slots__ = tuple(
         "id name kind parent depth history desk meter inbox slot prompt limits may_start denied mode plan plan_models "
-        "moved aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript _shared "
-        "_inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
+        "moved aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript "
+        "_shared _inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
     )
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
