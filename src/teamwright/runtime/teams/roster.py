@@ -30,8 +30,17 @@ class Roster:
 
     def member_of(self, agent: AgentId) -> Member | None:
         """An agent in its current team."""
-        teams = self._current.get(agent)
-        return self._by_agent(teams[0], agent) if teams else None
+        return next(iter(self.memberships(agent)), None)
+
+    def memberships(self, agent: AgentId) -> list[Member]:
+        """An agent in each of its teams, the current one first: a lead may have several."""
+        found = [self._by_agent(team, agent) for team in self._current.get(agent, [])]
+        return [member for member in found if member is not None]
+
+    def member_beside(self, agent: AgentId, other: str) -> Member | None:
+        """An agent in that of its teams which has this other one; in its current team if none has."""
+        mine = self.memberships(agent)
+        return next((member for member in mine if self.find(member.team, other)), mine[0] if mine else None)
 
     def team_of(self, agent: AgentId) -> str | None:
         """The current team of an agent, or of the one that started it."""
@@ -86,12 +95,12 @@ class Roster:
 
     def describe(self, agent: AgentId) -> list[str]:
         """For an agent whose conversation was shortened: what it must still know of its team."""
-        member = self.member_of(agent)
-        if member is None:
-            return []
-        others = [f"{m.name} ({m.kind}, {m.state})" for m in self.members(member.team) if m.agent != agent]
-        lines = [f"You are {member.name} in the team {member.team}."]
-        return [*lines, f"The others: {', '.join(others)}."] if others else lines
+        lines: list[str] = []
+        for member in self.memberships(agent):
+            others = [f"{m.name} ({m.kind}, {m.state})" for m in self.members(member.team) if m.agent != agent]
+            lines.append(f"You are {member.name} in the team {member.team}.")
+            lines += [f"The others: {', '.join(others)}."] if others else []
+        return lines
 
     # --- teams that are led here
 

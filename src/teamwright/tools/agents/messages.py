@@ -125,7 +125,7 @@ class SendMessage:
         if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
         work = services_of(ctx).teams
-        member = work.roster.member_of(ctx.agent)
+        member = work.roster.member_beside(ctx.agent, asked.to)
         if not isinstance(asked.message, str):
             if member is None:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
