@@ -168,7 +168,7 @@ class SendMessage:
             return await _answer_shutdown(requests, member, asked.request_id, asked.reason, approve=asked.approve)
         answer = {"approve": asked.approve, "feedback": asked.feedback, "mode": asked.mode}
         given = {key: value for key, value in answer.items() if value not in (None, "")}
-        await requests.answer_plan(member, asked.request_id, given)
+        await requests.answer_plan(member, to, asked.request_id, given)
         words = "The answer is sent."
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
 
