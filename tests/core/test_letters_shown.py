@@ -156,20 +156,17 @@ def idle(sender: Sender, *, quiet: bool = False, **more: object) -> Signal:
 
 
 def record(text: str) -> dict[str, object]:
-    """Without the two fields that every one has."""
-    shown = json.loads(text.splitlines()[1])
-    return {key: value for key, value in shown.items() if key not in ("from", "timestamp")}
+    return json.loads(text.splitlines()[1])
 
 
 @pytest.mark.spec("L1")
-def test_a_record_is_plain_json_as_it_was_made() -> None:
+def test_a_record_is_plain_json_without_what_its_frame_says() -> None:
     (text,) = shown(
         letter(idle(PEER, lastMessage='say "hi" & <go>', completedTaskId="2", completedStatus="resolved"), PEER)
     )
     assert text == (
-        '<teammate-message teammate_id="peer">\n{"type":"idle_notification","from":"peer",'
-        '"timestamp":"2026-01-01T00:00:00Z","idleReason":"available","completedTaskId":"2",'
-        '"completedStatus":"resolved","lastMessage":"say \\"hi\\" & <go>"}\n</teammate-message>'
+        '<teammate-message teammate_id="peer">\n{"type":"idle_notification","idleReason":"available",'
+        '"completedTaskId":"2","lastMessage":"say \\"hi\\" & <go>"}\n</teammate-message>'
     )
 
 

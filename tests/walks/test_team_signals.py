@@ -50,8 +50,9 @@ async def test_the_last_words_of_one_that_wrote_to_the_lead_start_no_turn(walker
         told = records(of_lead(play)[-1])
         await play.play("SCRIPT:more")
     assert before == 4 and not told
-    (notice,) = records(of_lead(play)[-1])
-    assert notice["idleReason"] == "available" and notice["lastMessage"] == "I told the lead."
+    assert records(of_lead(play)[-1]) == [
+        {"type": "idle_notification", "idleReason": "available", "lastMessage": "I told the lead."}
+    ]
 
 
 @pytest.mark.anyio
@@ -129,8 +130,7 @@ async def test_a_teammate_is_told_how_to_answer_and_may_spell_the_id_either_way(
     hint = f'{{"type":"shutdown_response","request_id":"{asked["request_id"]}","approve":true}}'
     assert hint in texts(of_mate(play, "ada")[-1])
     (gone,) = records(of_lead(play)[-1], "shutdown_approved")
-    assert gone.keys() == {"type", "request_id", "from", "timestamp", "backendType"}
-    assert gone["request_id"] == asked["request_id"] and gone["backendType"] == "in-process"
+    assert gone == {"type": "shutdown_approved", "request_id": asked["request_id"]}
 
 
 @pytest.mark.anyio

@@ -26,7 +26,8 @@ from teamwright.core.text import neutral, quoted
 ROOM = 200_000  # characters for what waits together, where the window is not known: a quarter of 200,000 tokens
 LEAST = 500  # characters that every shortened text keeps
 FRAME = 600  # characters of a notice besides its result
-_NO_NEWS = frozenset({"type", "from", "timestamp"})  # of an idle notice that has nothing else
+# In the record for programs and people, but of no use to a model: the frame names the sender.
+_UNSEEN = frozenset({"from", "timestamp", "completedStatus", "backendType", "paneId"})
 _ANSWERS = {
     "shutdown_request": ("shutdown_response", "a reason"),
     "plan_approval_request": ("plan_approval_response", "feedback"),
@@ -84,16 +85,15 @@ def _merged(letters: Sequence[Letter], *, left: bool) -> dict[str, Any]:
     records = [_record(letter.body) for letter in letters if isinstance(letter.body, Signal)]
     news = [not is_quiet(letter) for letter in letters[:-1]] + [not left or not is_quiet(letters[-1])]
     words = [r["lastMessage"] for r, new in zip(records, news, strict=True) if new and "lastMessage" in r]
-    done = [r for r in records if "completedTaskId" in r]
+    tasks = [r["completedTaskId"] for r in records if "completedTaskId" in r]
     merged = {key: value for key, value in records[-1].items() if key != "lastMessage"}
     if words:
         merged["lastMessage"] = "\n".join(dict.fromkeys(words))
-    if done:
-        merged["completedTaskId"] = ", ".join(dict.fromkeys(r["completedTaskId"] for r in done))
-        merged["completedStatus"] = done[-1].get("completedStatus")
+    if tasks:
+        merged["completedTaskId"] = ", ".join(dict.fromkeys(tasks))
     if left and merged.get("idleReason") == "available":
         del merged["idleReason"]
-    return {"type": "idle_notification"} | merged if merged.keys() - _NO_NEWS else {}
+    return {"type": "idle_notification"} | merged if merged.keys() - _UNSEEN - {"type"} else {}
 
 
 def _record(body: Signal) -> dict[str, Any]:
@@ -186,12 +186,11 @@ def _said(sender: Sender, body: Said, most: int | None) -> str:
 
 
 def _signal(sender: Sender, body: Signal) -> str:
-    """Its record in one line, without what is empty, and for a request one that says how it is answered.
-
-    Ids are spelled as they are sent.
-    """
+    """One line of JSON, and for a request one that says how it is answered. Ids are spelled as they are sent."""
     fields = {("request_id" if key == "requestId" else key): value for key, value in _record(body).items()}
-    seen = {key: value for key, value in fields.items() if value not in (None, "", [])}
+    if fields.get("assignedBy") == sender.name:
+        del fields["assignedBy"]
+    seen = {key: value for key, value in fields.items() if key not in _UNSEEN and value not in (None, "", [])}
     line = msgspec.json.encode(seen).decode()
     answer = how_to_answer(body.kind, str(seen.get("request_id", "")), sender.name)
     return f"{line}\n{answer}" if answer else line
