@@ -214,3 +214,23 @@ async def test_a_teammates_question_has_its_name_and_colour(walker: Walker) -> N
     (question,) = asked
     assert question.agent_name == "ada" and question.color == ada.color != "" and question.tool == "Bash"
     assert (walker.project / "one").exists() and (walker.project / "two").exists()
+
+
+@pytest.mark.spec("H3")
+async def test_an_answer_to_a_plan_that_names_another_teammate_is_refused(walker: Walker) -> None:
+    """What the lead meant is not known: neither of the two goes on."""
+    scripts = {
+        "main": [create(), [mate("ada", mode="plan"), mate("bob", mode="plan")], "on"],
+        "wrong": [answer_plan("bob"), answer_plan("nobody"), "on"],
+        "right": [answer_plan("ada"), "on"],
+        "ada": [PLAN, bash("touch made"), "done"],
+        "bob": ["ready"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+        await play.play("SCRIPT:wrong")
+        refused = answers(parts(play, "wrong")[-1], "SendMessage")
+        assert [is_error for _, is_error in refused] == [True, True] and "ada@crew" in refused[0][0]
+        assert not (walker.project / "made").exists()
+        await play.play("SCRIPT:right")
+        assert (walker.project / "made").exists()

@@ -7,10 +7,12 @@ import pytest
 from team_steps import (
     TEAM,
     agree,
+    answer_plan,
     answers,
     create,
     heard,
     home,
+    inbox,
     kinds,
     last,
     mate,
@@ -226,3 +228,30 @@ async def test_a_former_lead_that_comes_back_does_not_lead_a_team_that_has_anoth
             await again.play("hello")
             assert not again.session.teamwork.roster.led_here()
         assert member(second, "team-lead").agent == second.session.id
+
+
+@pytest.mark.spec("T11", "C1", "H2")
+async def test_members_of_a_team_that_is_not_the_current_one_are_reached(walker: Walker) -> None:
+    scripts = {
+        "main": [
+            create("one"),
+            [mate("ada"), mate("eve", mode="plan")],
+            create("two"),
+            [mate("bob"), mate("ada")],
+            "on",
+        ],
+        "more": [[say("ada@one", "to the first ada"), say("eve", "to eve")], "on"],
+        "yes": [answer_plan("eve"), "on"],
+        "eve": [call("ExitPlanMode", plan="paint"), "ready"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+        await play.play("SCRIPT:yes")
+        await play.play("SCRIPT:more")
+        assert list(members(walker, "one")) == ["team-lead", "ada", "eve"]
+        read = await until(lambda: all(m["read"] for m in inbox(walker, "team-lead", "one")))
+    sent = [c for c in ended_calls(play) if "Stored" in str(c.content) or "sent" in str(c.content)]
+    assert read and len(sent) == 3 and not any(c.is_error for c in ended_calls(play))
+    assert texts(last(play, "eve")).count("to eve") == 1 and '"approve":true' in texts(last(play, "eve"))
+    heard_it = [r for r in play.requests("ada") if "to the first ada" in texts(r)]
+    assert len(heard_it) == 1

@@ -39,6 +39,12 @@ def test_a_whole_life_is_the_same_everywhere_and_leaves_nothing_behind(program: 
     assert ran.rc == 0 and (program.project / "log").read_text().split() == ["ada", "crew", "more"], ran.err
     kinds = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event" and line["kind"] != "message"]
     assert kinds[0] == "spawn" and kinds[-1] == "shutdown" and kinds.count("shutdown") == 1
+    begun, ended = ([x for x in ran.lines if x.get("subtype") == f"task_{s}"] for s in ("started", "notification"))
+    assert [x["task_type"] for x in begun] == ["in_process_teammate"] and begun[0]["description"]
+    assert [(x["task_id"], x.get("status")) for x in (*begun, *ended)] == [
+        ("ada@crew", None),
+        ("ada@crew", "completed"),
+    ]
     assert "shutdown_approved" in program.transcript().read_text() and list(roster(program)) == ["team-lead"]
     until(lambda: not teammates(program), "the end of all")
     if place[-1] == "tmux":

@@ -67,7 +67,7 @@ class Mirrors:
 
     def read_by(self, agent: AgentId) -> None:
         """The agent has taken letters."""
-        if member := self._roster.member_of(agent):
+        for member in self._roster.memberships(agent):
             self.behind(member.team, member.name)
 
     def behind(self, team: str, *names: str) -> None:

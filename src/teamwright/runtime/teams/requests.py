@@ -149,17 +149,22 @@ class TeamRequests:
             await self._mail.arrived(lead)
         return found.id
 
-    async def answer_plan(self, lead: Member, id: str, answer: dict[str, Any]) -> None:
-        """`answer` holds approve, feedback and mode. The mode to continue in is never wider than the lead's."""
+    async def answer_plan(self, lead: Member, to: str, id: str, answer: dict[str, Any]) -> None:
+        """`answer`: approve, feedback, mode. The mode to continue in is never wider than the lead's.
+
+        An id that is not of a plan of `to` is a mistake: it would approve what the lead did not mean.
+        """
         request = await self._asked(id, "plan")
         mode = answer.get("mode")
         if mode is not None:
             if mode not in MODES:
                 raise ToolError(f"There is no mode {mode!r}; there are {', '.join(MODES)}.")
             answer["mode"] = mode_allowed(self._supervisor.main.mode or "default", mode)
-        member = self._roster.find(lead.team, request.asker)
+        member, reader = self._roster.find(request.team, request.asker), self._roster.find(lead.team, to)
         mail = None
         if member is not None:
+            if reader is None or reader.agent != member.agent:
+                raise ToolError(f"Plan {id} is not of {to!r} but of {member.address}: answer that one.")
             body = {"requestId": id, "from": lead.name, **answer, "timestamp": iso(now_ms())}
             mail = self._mail.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
         done = await unbroken(self._table.answer(RequestId(id), lead.agent, answer, mail=mail))

@@ -30,8 +30,17 @@ class Roster:
 
     def member_of(self, agent: AgentId) -> Member | None:
         """The agent as a member of its current team."""
-        teams = self._current.get(agent)
-        return self._by_agent(teams[0], agent) if teams else None
+        return next(iter(self.memberships(agent)), None)
+
+    def memberships(self, agent: AgentId) -> list[Member]:
+        """The agent as a member of each of its teams, the current one first: a lead may have several."""
+        found = [self._by_agent(team, agent) for team in self._current.get(agent, [])]
+        return [member for member in found if member is not None]
+
+    def member_beside(self, agent: AgentId, other: str) -> Member | None:
+        """The agent as a member of the team that has a member `other`; of its current team if none has."""
+        mine = self.memberships(agent)
+        return next((member for member in mine if self.find(member.team, other)), mine[0] if mine else None)
 
     def team_of(self, agent: AgentId) -> str | None:
         """The current team of an agent, or of the agent that started it."""
@@ -85,13 +94,13 @@ class Roster:
         return letter.sender.id is None or letter.sender.id not in idle
 
     def describe(self, agent: AgentId) -> list[str]:
-        """What an agent whose conversation was shortened must still know of its team."""
-        member = self.member_of(agent)
-        if member is None:
-            return []
-        others = [f"{m.name} ({m.kind}, {m.state})" for m in self.members(member.team) if m.agent != agent]
-        lines = [f"You are {member.name} in the team {member.team}."]
-        return [*lines, f"The others: {', '.join(others)}."] if others else lines
+        """What an agent whose conversation was shortened must still know of its teams."""
+        lines: list[str] = []
+        for member in self.memberships(agent):
+            others = [f"{m.name} ({m.kind}, {m.state})" for m in self.members(member.team) if m.agent != agent]
+            lines.append(f"You are {member.name} in the team {member.team}.")
+            lines += [f"The others: {', '.join(others)}."] if others else []
+        return lines
 
     # --- teams that are led here
 

@@ -177,7 +177,7 @@ class LedTeam:
     ) -> None:
         """Answer a `plan_approval_request`, for which a teammate in plan mode waits. `mode` is the one to go on in."""
         answer = {"approve": approve} | {k: v for k, v in {"feedback": feedback, "mode": mode}.items() if v}
-        await _spoken(self._work.requests.answer_plan(self._lead, message.request, answer))
+        await _spoken(self._work.requests.answer_plan(self._lead, message.sender, message.request, answer))
 
     async def idle(self) -> None:
         """Wait until each teammate is idle, has read everything and finds no task to take."""

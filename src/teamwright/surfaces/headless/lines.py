@@ -215,6 +215,18 @@ def ended_of(event: JobEnded) -> dict[str, Any]:
     return {"subtype": "task_updated", "task_id": event.job, "patch": {"status": event.status}}
 
 
+def mate_of(event: TeamChanged) -> dict[str, Any] | None:
+    """A teammate is a task as well, under its address, until it shuts down; one that died can be brought back."""
+    task = {"task_id": event.agent}
+    if event.kind == "spawn":
+        words = event.text or event.agent
+        return {"subtype": "task_started"} | task | {"description": words, "task_type": "in_process_teammate"}
+    if event.kind == "shutdown":
+        ended = {"status": "stopped" if event.text else "completed", "output_file": ""}
+        return {"subtype": "task_notification"} | task | ended | {"summary": f"{event.agent} has shut down"}
+    return None
+
+
 def news_of(event: Suggested | TeamChanged) -> dict[str, Any]:
     if isinstance(event, Suggested):
         return {"subtype": "prompt_suggestion", "suggestion": event.text}

@@ -131,6 +131,8 @@ class Printer(Struct, eq=False):
             case Suggested() | TeamChanged() as event:
                 self._outlived = self._outlived or isinstance(event, TeamChanged)
                 await self._line({"type": "system"} | lines.news_of(event))
+                if isinstance(event, TeamChanged) and (task := lines.mate_of(event)) is not None:
+                    await self._line({"type": "system"} | task)
             case Warned() as event:
                 sys.stderr.write(f"teamwright: {visible(event.text)}\n")
             case _:

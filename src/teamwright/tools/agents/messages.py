@@ -125,7 +125,7 @@ class SendMessage:
         if asked.to.startswith(ELSEWHERE):
             return await self._to_session(asked, ctx)
         work = services_of(ctx).teams
-        member = work.roster.member_of(ctx.agent)
+        member = work.roster.member_beside(ctx.agent, asked.to)
         if not isinstance(asked.message, str):
             if member is None:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
@@ -168,7 +168,7 @@ class SendMessage:
             return await _answer_shutdown(requests, member, asked.request_id, asked.reason, approve=asked.approve)
         answer = {"approve": asked.approve, "feedback": asked.feedback, "mode": asked.mode}
         given = {key: value for key, value in answer.items() if value not in (None, "")}
-        await requests.answer_plan(member, asked.request_id, given)
+        await requests.answer_plan(member, to, asked.request_id, given)
         words = "The answer is sent."
         return said(words, {"success": True, "message": words, "request_id": asked.request_id})
 

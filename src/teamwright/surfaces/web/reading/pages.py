@@ -1,6 +1,7 @@
 """Pages behind GET: sessions, conversations, tasks, mail, changes, cost and the past."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions import shown
 from teamwright.surfaces.web.sessions.fold import numbered
 from teamwright.surfaces.web.sessions.hub import Hub
-from teamwright.surfaces.web.sessions.talks import MOST_PAGE, PAGE
+from teamwright.surfaces.web.sessions.talks import MOST_PAGE, PAGE, NoSuchItem
 from teamwright.tools.bounds import visible
 
 SESSIONS = 60  # in one page of the listing
@@ -111,8 +112,7 @@ class Pages:
         def read() -> Json:
             return self._hub.talks.page(path, before=before, limit=limit, until=until)
 
-        async with self._turn:
-            page = await to_thread.run_sync(read)
+        page = await self._read(read)
         guest = self._hub.inside(session)
         if guest is not None and not before and not until:
             fold = guest.fold.folds.get(AgentId(path.stem))
@@ -125,8 +125,14 @@ class Pages:
         path, wanted = await self._talk(call), call.names["item"]
         if not re.fullmatch(r"\d{1,12}\.\d{1,6}", wanted):
             raise Refused(400, "that is not the id of an item")
-        async with self._turn:
-            return await to_thread.run_sync(self._hub.talks.whole, path, wanted)
+        return await self._read(lambda: self._hub.talks.whole(path, wanted))
+
+    async def _read(self, read: Callable[[], Json]) -> Json:
+        try:
+            async with self._turn:
+                return await to_thread.run_sync(read)
+        except NoSuchItem:
+            raise not_there("such item") from None
 
     async def _talk(self, call: Call) -> Path:
         """Only agents that the session names have a conversation here."""

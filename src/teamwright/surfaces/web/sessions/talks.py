@@ -18,7 +18,6 @@ from teamwright.core.data.event import (
     TurnEnded,
 )
 from teamwright.core.data.message import Image
-from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.lines import Lines
 from teamwright.store.files.paths import Home, SessionFiles, find_transcript
@@ -39,6 +38,10 @@ _ENDING = {kind.__struct_config__.tag for kind in (ToolEnded, Denied, TurnEnded)
 Json = dict[str, Any]
 Numbered = list[tuple[str, Item]]
 Place = tuple[int, int]  # an item's line, and its place among the items of that line
+
+
+class NoSuchItem(LookupError):
+    """The conversation has no item of this id."""
 
 
 class Talks:
@@ -67,7 +70,7 @@ class Talks:
             end = _place(before) if before else (count + 1, 0)
             found = self._items(lines, end, limit, count)
             if before and (end[0] > count or before not in dict(found)):
-                raise _not_there(before)
+                raise NoSuchItem
             items = [(id, item) for id, item in found if _place(id) < end]
             shown_items = [shown.item(id, item) for id, item in items[-limit:]]
             return {"items": shown_items, "more": len(items) > limit, "version": count}
@@ -79,7 +82,7 @@ class Talks:
             line, place = _place(id)
             found = dict(self._items(lines, (line, place + 1), 1, len(lines))) if line <= len(lines) else {}
             if id not in found:
-                raise _not_there(id)
+                raise NoSuchItem
             item = shown.item(id, found[id], MOST_RESULT)
             step = found[id]
             more: Json = (
@@ -155,10 +158,6 @@ def _apply(fold: PageTalk, record: Record) -> None:
 def _place(id: str) -> Place:
     line, _, index = id.partition(".")
     return int(line), int(index)
-
-
-def _not_there(id: str) -> UsageError:
-    return UsageError(f"there is no item {id[:40]} in this conversation")
 
 
 def _details(lines: Lines, step: Step) -> Json:
