@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 from msgspec import Struct, field
+
+from teamwright.runtime.concurrency.lock import Lock
 
 
 class Slot(Struct, eq=False):
@@ -16,7 +17,7 @@ class Slot(Struct, eq=False):
     _waits: int = 0
     queued: bool = False  # waits for its turn to run
     # Two calls that return at the same time must take only one place.
-    _queue: anyio.Lock = field(default_factory=partial(anyio.Lock, fast_acquire=True))
+    _queue: Lock = field(default_factory=Lock)
 
     @property
     def must_wait(self) -> bool:

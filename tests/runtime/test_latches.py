@@ -1,9 +1,11 @@
-"""A latch wakes everybody who waits for it, and nobody waits for one that is set."""
+"""Latches and locks that are light: who waits for one goes on in time, and nobody else does."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from teamwright.runtime.concurrency.latch import Latch
+from teamwright.runtime.concurrency.lock import Lock
 
 
 @pytest.mark.spec("B1")
@@ -59,3 +61,44 @@ async def test_waiting_for_one_that_is_set_can_be_cancelled():
         scope.cancel()
         await latch.wait()
     assert scope.cancelled_caught
+
+
+@pytest.mark.spec("B1")
+async def test_a_lock_is_held_by_one_at_a_time_and_every_waiter_gets_it():
+    lock, inside, most, passed = Lock(), 0, 0, list[int]()
+
+    async def work(n: int) -> None:
+        nonlocal inside, most
+        async with lock:
+            inside += 1
+            most = max(most, inside)
+            await anyio.lowlevel.checkpoint()
+            inside -= 1
+            passed.append(n)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for n in range(10):
+                group.start_soon(work, n)
+    assert most == 1 and sorted(passed) == list(range(10)) and not lock.locked()
+
+
+@pytest.mark.spec("B1")
+async def test_a_lock_survives_waiters_and_holders_that_are_cancelled():
+    lock = Lock()
+
+    async def hold() -> None:
+        async with lock:
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(hold)
+            await anyio.wait_all_tasks_blocked()
+            assert lock.locked()
+            group.cancel_scope.cancel()
+        assert not lock.locked()
+        async with lock:
+            assert lock.locked()
+    assert not lock.locked()
