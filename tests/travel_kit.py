@@ -21,6 +21,12 @@ class Files:
         shutil.copyfile(path, place)
         self.puts.append(name)
 
+    async def put_bytes(self, name: str, data: bytes) -> None:
+        place = self.folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+        self.puts.append(name)
+
     async def get(self, name: str, path: Path) -> bool:
         place = self.folder / name
         if place.exists():

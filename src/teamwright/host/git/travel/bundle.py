@@ -16,7 +16,6 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.loose_pack import Added, pack_added
 from teamwright.host.git.travel.repo import LONG, Repo
-from teamwright.osfiles.private import write_all
 
 MOST_BYTES = 2 << 30  # per bundle
 _MOST_LINE, _MOST_HEADER = 4096, 4 << 20
@@ -35,7 +34,7 @@ async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[st
     """Bundles the commits in `refs` (name -> commit) without those reachable from `without`; at least one must
     remain."""
     tips = list(dict.fromkeys(refs.values()))
-    fd = _open_new(path)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, _header(refs, without))
         words = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet")
@@ -45,22 +44,10 @@ async def write_bundle(repo: Repo, refs: Mapping[str, str], without: Sequence[st
         os.close(fd)
 
 
-def write_added(git_dir: Path, refs: Mapping[str, str], without: Sequence[str], added: Added, path: Path) -> bool:
-    """Like `write_bundle` if exactly `added` remains, but without git. False: git is required, and nothing was
-    written."""
+def bundle_added(git_dir: Path, refs: Mapping[str, str], without: Sequence[str], added: Added) -> bytes | None:
+    """Like `write_bundle` if exactly `added` remains, but without git. None: git is required."""
     pack = pack_added(git_dir, added)
-    if pack is None:
-        return False
-    fd = _open_new(path)
-    try:
-        write_all(fd, _header(refs, without) + pack)
-    finally:
-        os.close(fd)
-    return True
-
-
-def _open_new(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return None if pack is None else _header(refs, without) + pack
 
 
 def _wanted(tips: Sequence[str], without: Sequence[str]) -> bytes:

@@ -11,7 +11,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -36,7 +36,13 @@ Stamp = tuple[int, int, int, int, int]
 class IndexEntry(Struct, frozen=True):
     path: bytes
     stamp: Stamp
+    id: bytes
     at: int  # its offset in the file
+
+    @property
+    def is_link(self) -> bool:
+        """Is it a submodule? Its files are no business of ours."""
+        return self.mode == _LINK
 
     @property
     def mode(self) -> int:
@@ -67,30 +73,46 @@ def file_clock() -> int:
     return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns() - _SECOND
 
 
-def find_changed(index: Path, top: Path, looked: int, width: int) -> list[str] | None:
-    """Paths below `top` that differ from the index; None if git has to be asked.
+def find_changed(
+    known: Mapping[bytes, Stamp], top: Path, looked: int, later: Mapping[bytes, int] | None = None
+) -> list[str] | None:
+    """Paths below `top` that may differ from what is known; None if git has to be asked.
 
-    `looked`: a `file_clock` value from before the last look, after which the index was brought up to date. `width`:
-    bytes of an object id.
+    `looked`: a `file_clock` value from before the last look, after which `known` was brought up to date; `later`: the
+    same for files that were read since.
     """
+    later = later or {}
+    gone, changed = set(known), list[bytes]()
     try:
-        known = read_index(index, width)
-        return None if known is None else _compare(known.entries, os.fsencode(top), looked)
-    except (OSError, ValueError, RecursionError):
+        for path, found in _files_below(os.fsencode(top), b""):
+            gone.discard(path)
+            change = is_changed(known.get(path), found, later.get(path, looked))
+            if change is None:
+                return None
+            if change:
+                changed.append(path)
+    except (OSError, RecursionError):
         return None
-
-
-def _compare(entries: Sequence[IndexEntry], top: bytes, looked: int) -> list[str] | None:
-    gone, changed = {entry.path: entry.stamp for entry in entries if entry.mode != _LINK}, list[bytes]()
-    for path, found in _files_below(top, b""):
-        was, written, size = gone.pop(path, None), found.st_mtime_ns, found.st_size
-        same = was == (found.st_ctime_ns, written, found.st_ino & _32, _mode(found.st_mode), size & _32)
-        late = written > looked - _TICK and tick_after(written) > looked
-        if was is None or (same and late) or (not same and size > _LARGE):
-            return None
-        if not same:
-            changed.append(path)
     return [os.fsdecode(path) for path in (*changed, *gone)]
+
+
+def is_changed(was: Stamp | None, found: os.stat_result, looked: int) -> bool | None:
+    """Whether a file may be another than it was; None if only git can tell.
+
+    What was written in the same tick as the last look may have been written once more since, and show no new time.
+    """
+    if was is None:
+        return None
+    written = found.st_mtime_ns
+    same = was == (found.st_ctime_ns, written, found.st_ino & _32, _mode(found.st_mode), found.st_size & _32)
+    if same and (written <= looked - _TICK or tick_after(written) <= looked):
+        return False
+    return True if found.st_size <= _LARGE else None
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    size, inode = found.st_size & _32, found.st_ino & _32
+    return found.st_ctime_ns, found.st_mtime_ns, inode, _mode(found.st_mode), size
 
 
 def tick_after(time: int) -> int:
@@ -129,6 +151,6 @@ def read_index(index: Path, width: int) -> IndexFile | None:
             return None
         changed, changed_ns, written, written_ns, _, inode, mode, _, _, size = _STAT.unpack_from(data, at)
         stamp = (changed * _SECOND + changed_ns, written * _SECOND + written_ns, inode, mode, size)
-        found.append(IndexEntry(data[begin:end], stamp, at))
+        found.append(IndexEntry(data[begin:end], stamp, data[at + _STAT.size : at + _STAT.size + width], at))
         at += (end - at + 8) // 8 * 8
     return IndexFile(data, width, tuple(found))

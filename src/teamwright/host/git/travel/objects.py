@@ -21,6 +21,8 @@ Known = Callable[[str], Awaitable[Sequence[Parcel]]]
 class Objects(Protocol):
     async def put(self, name: str, path: Path) -> None: ...
 
+    async def put_bytes(self, name: str, data: bytes) -> None: ...
+
     async def get(self, name: str, path: Path) -> bool: ...
 
     async def has(self, name: str) -> bool: ...
@@ -32,6 +34,13 @@ async def put_code(objects: Objects, path: Path, *, new: bool = False) -> str:
     name = f"code/{await anyio.to_thread.run_sync(_digest, path)}"
     if new or not await objects.has(name):
         await objects.put(name, path)
+    return name
+
+
+async def put_small(objects: Objects, data: bytes) -> str:
+    """Like `put_code`, for little that the engine cannot have yet."""
+    name = f"code/{hashlib.sha256(data).hexdigest()}"
+    await objects.put_bytes(name, data)
     return name
 
 

@@ -73,14 +73,24 @@ def write_commit(git_dir: Path, commit: Commit, ref: str) -> str:
     signed = f"{name} <{email}> {int(time.time())} +0000"
     lines = [f"tree {commit.tree}", *(f"parent {parent}" for parent in commit.parents)]
     text = "\n".join([*lines, f"author {signed}", f"committer {signed}", "", commit.words, ""])
-    data = text.encode("utf-8", "replace")
-    data = b"commit %d\0%b" % (len(data), data)
-    id = (hashlib.sha256 if len(commit.tree) == 64 else hashlib.sha1)(data).hexdigest()
+    id = write_object(git_dir, "commit", text.encode("utf-8", "replace"), len(commit.tree) // 2)
+    write_ref(git_dir, ref, id)
+    return id
+
+
+def name_object(kind: str, data: bytes, width: int) -> tuple[str, bytes]:
+    """The id of an object, and all that is stored of it."""
+    data = b"%b %d\0%b" % (kind.encode(), len(data), data)
+    return (hashlib.sha256 if width == 32 else hashlib.sha1)(data).hexdigest(), data
+
+
+def write_object(git_dir: Path, kind: str, data: bytes, width: int) -> str:
+    """Writes a loose object; its id, of `width` bytes. Raises OSError."""
+    id, data = name_object(kind, data, width)
     place = git_dir / "objects" / id[:2] / id[2:]
     if not place.exists():
         _replace(place, zlib.compress(data, 1))
         place.chmod(0o444)
-    write_ref(git_dir, ref, id)
     return id
 
 

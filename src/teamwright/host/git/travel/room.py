@@ -13,13 +13,13 @@ from msgspec import Struct
 from teamwright.core.data.code import Author, BranchBack, SavedTree, Upstream
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.travel.bundle import write_added, write_bundle
+from teamwright.host.git.travel.bundle import bundle_added, write_bundle
 from teamwright.host.git.travel.cache import Cache
 from teamwright.host.git.travel.closed_rooms import keep_spare, put_aside
 from teamwright.host.git.travel.fresh_tree import find_notes, known_base, make_empty, make_fresh
 from teamwright.host.git.travel.loose_pack import Added
 from teamwright.host.git.travel.names import check_agent, flat_name
-from teamwright.host.git.travel.objects import Known, Objects, draft, put_code
+from teamwright.host.git.travel.objects import Known, Objects, draft, put_code, put_small
 from teamwright.host.git.travel.repo import check_commits, ours
 from teamwright.host.git.travel.repository import (
     Commit,
@@ -219,11 +219,14 @@ class Room:
     async def _put(
         self, refs: Mapping[str, str], without: list[str], *, new: bool = False, added: Added | None = None
     ) -> str:
-        git_dir, write = self.path / ".git", anyio.to_thread.run_sync
+        objects = self._site.objects
+        if added is not None:
+            small = await anyio.to_thread.run_sync(bundle_added, self.path / ".git", refs, without, added)
+            if small is not None:
+                return await put_small(objects, small)
         async with draft(self._site.folder / "tmp") as path:
-            if added is None or not await write(write_added, git_dir, refs, without, added, path):
-                await write_bundle(self._repo, refs, without, path)
-            return await put_code(self._site.objects, path, new=new)
+            await write_bundle(self._repo, refs, without, path)
+            return await put_code(objects, path, new=new)
 
 
 async def open_room(site: Site, origin: Origin, saved: Sequence[SavedTree] = ()) -> Room:

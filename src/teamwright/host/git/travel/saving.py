@@ -12,8 +12,9 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.text import plural, shown
-from teamwright.host.git.travel.index_file import file_clock, find_changed
+from teamwright.host.git.travel.index_file import file_clock, find_changed, is_changed, read_index
 from teamwright.host.git.travel.repo import LONG, Repo, together
+from teamwright.host.git.travel.small_tree import SmallTree
 
 T = TypeVar("T")
 MOST_FILE = 64 << 20
@@ -44,6 +45,9 @@ class TreeIndex:
         self._head: str | None = None
         self._tree = ""  # the tree it was written as, if unchanged since
         self._looked = 0  # file clock before the last look at all files
+        self._small: SmallTree | None = None  # of the index below
+        self._small_of: tuple[int, int, int] | None = None  # inode, size and time of that index
+        self._ahead = set[str]()  # files that were stored and are older in the index
 
     def seed(self) -> None:
         """Starts from git's index of the files just checked out; later the agent's own index might hide some."""
@@ -63,10 +67,16 @@ class TreeIndex:
         self._path.with_name("index.lock").unlink(missing_ok=True)  # left by a killed git; nobody else writes it
         if not self._path.exists():
             self._head, only = None, None
-        since = self._tree
         heads, paths = self._heads.unchanged(), self._quick_look(only)
         if heads is None or paths is None:
             heads, paths = await together(_given(heads, self._heads.read), _given(paths, partial(self._look, only)))
+        since = self._tree
+        if since and paths and self._head == heads.commit:
+            if (stored := await anyio.to_thread.run_sync(self._store, paths)) is not None:
+                self._tree = stored
+                return heads, Looked(stored, {}, since, tuple(paths))
+            if self._ahead:
+                paths, since = [*paths, *self._catch_up()], ""
         if self._head != heads.commit:  # HEAD has moved, so read an index of that commit
             words = ("--reset", heads.commit) if heads.commit else ("--empty",)
             await self._repo.text("read-tree", *words, extra=self._extra, limit=LONG)
@@ -80,7 +90,20 @@ class TreeIndex:
         """Paths that differ from our index; None if finding out takes longer than a moment."""
         if self._head is None or (only is not None and not only.is_relative_to(self._repo.cwd)):
             return []
-        return self._compare() if only is None and self._path.stat().st_size <= _FEW else None
+        if only is not None:
+            return self._look_at(only)
+        return self._compare() if self._path.stat().st_size <= _FEW else None
+
+    def _look_at(self, file: Path) -> list[str] | None:
+        small, path = self._known(), str(file.relative_to(self._repo.cwd))
+        try:
+            name, found = os.fsencode(path), os.lstat(file)
+        except (OSError, ValueError):
+            return None
+        if small is None:
+            return None
+        change = is_changed(small.stamps.get(name), found, small.read.get(name, self._looked))
+        return None if change is None else [path] * change
 
     async def _look(self, only: Path | None) -> list[str]:
         if only is not None:
@@ -93,16 +116,50 @@ class TreeIndex:
 
     def _compare(self) -> list[str] | None:
         """Compares without git; None if only git can tell."""
-        now, width = file_clock(), len(self._tree or self._head or "") // 2
-        found = find_changed(self._path, self._repo.cwd, self._looked, width)
-        if found is not None:
+        now, small = file_clock(), self._known()
+        found = None if small is None else find_changed(small.stamps, self._repo.cwd, self._looked, small.read)
+        if found is not None and small is not None:
             self._looked = now
+            small.read.clear()
         return found
+
+    def _known(self) -> SmallTree | None:
+        """The tree as our index has it, or as it was stored since; None if only git can read the index."""
+        try:
+            facts, width = self._path.stat(), len(self._tree or self._head or "") // 2
+            here = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+            if here != self._small_of:
+                self._small, self._small_of = None, here
+                index = read_index(self._path, width)
+                self._small = None if index is None else SmallTree(index)
+        except (OSError, ValueError):
+            return None
+        return self._small
+
+    def _store(self, paths: list[str]) -> str | None:
+        """The tree with these files as they are; None if git has to store them."""
+        small = self._known()
+        if small is None:
+            return None
+        try:
+            stored = small.store(Path(self._repo.extra["GIT_DIR"]), self._repo.cwd, paths)
+        except OSError:  # git will say what is wrong
+            self._small_of, stored = None, None
+        self._ahead |= set(paths if stored is not None else ())
+        return stored
+
+    def _catch_up(self) -> list[str]:
+        """The files in which git's index is behind. Git is about to look at them, and to write the tree."""
+        stored = sorted(self._ahead)
+        if stored:
+            self._ahead, self._small_of, self._tree = set[str](), None, ""
+        return stored
 
     async def _ask_git(self, only: Path | None = None) -> list[str]:
         """Paths that differ from our index or are missing from it, except ignored ones. Files that were only touched
         are updated in the index, so that they are read just once."""
-        where = ("--", str(only)) if only else ()
+        stored = self._catch_up()
+        where = ("--", str(only), *stored) if only else ()
         words = ("--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", *where)
         noting = self._extra | {"GIT_OPTIONAL_LOCKS": "1"}
         ran = await self._repo.run("status", *words, extra=noting, limit=LONG)
