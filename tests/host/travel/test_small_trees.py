@@ -155,6 +155,8 @@ async def test_any_walk_of_changes_is_stored_as_git_would(tmp_path: Path, seed: 
                 save(room.path)
             case _:
                 path.write_text(f"{dice.randint(0, 2)}\n")  # often what it was before
+        if n % 5 == 4:  # the end of a turn
+            await room.back()
         saved = await room.save()
         commit = saved.commit if saved else commit
         assert tree_of(room, commit) == true_tree(room, tmp_path / "index of git"), n

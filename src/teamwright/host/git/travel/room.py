@@ -155,7 +155,10 @@ class Room:
     async def back(self) -> BranchBack | None:
         """Stores all work since the base in the engine; None if there is none, or nothing new since the last time."""
         async with self._busy:
-            return await self._find_back()
+            try:
+                return await self._find_back()
+            finally:
+                self._index.forget()
 
     async def _find_back(self) -> BranchBack | None:
         heads, looked = await self._index.write()

@@ -59,6 +59,10 @@ class TreeIndex:
         self._heads.know(heads)
         self._head, self._tree = heads.commit, tree
 
+    def forget(self) -> None:
+        """Drops what only saves time at the next look: an idle agent takes no memory for its files."""
+        self._small, self._small_of = None, None
+
     async def write(self, only: Path | None = None) -> tuple["Heads", Looked]:
         """The position of HEAD and the branches, and the tree. `only`: nothing else has changed.
 
