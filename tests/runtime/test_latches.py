@@ -5,7 +5,7 @@ import anyio.lowlevel
 import pytest
 
 from teamwright.runtime.concurrency.latch import Latch
-from teamwright.runtime.concurrency.lock import Lock
+from teamwright.runtime.concurrency.lock import LightLock
 
 
 @pytest.mark.spec("B1")
@@ -65,7 +65,7 @@ async def test_waiting_for_one_that_is_set_can_be_cancelled():
 
 @pytest.mark.spec("B1")
 async def test_a_lock_is_held_by_one_at_a_time_and_every_waiter_gets_it():
-    lock, inside, most, passed = Lock(), 0, 0, list[int]()
+    lock, inside, most, passed = LightLock(), 0, 0, list[int]()
 
     async def work(n: int) -> None:
         nonlocal inside, most
@@ -85,7 +85,7 @@ async def test_a_lock_is_held_by_one_at_a_time_and_every_waiter_gets_it():
 
 @pytest.mark.spec("B1")
 async def test_a_lock_survives_waiters_and_holders_that_are_cancelled():
-    lock = Lock()
+    lock = LightLock()
 
     async def hold() -> None:
         async with lock:

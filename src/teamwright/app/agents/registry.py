@@ -256,7 +256,7 @@ class AgentRegistry:
     ) -> Tool:
         """The Agent tool, as offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}
-        left = without_denied(self.startable(), denied)
+        left = without_denied(self.startable(), denied) if denied else self.startable()
         kinds = [d for n, d in left.items() if allowed is None or n.lower() in allowed]
         offer = AgentOffer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
         return AgentTool(agent_spec(kinds, offer), can_read=can_read(tools))
@@ -292,7 +292,7 @@ class AgentRegistry:
 
         limits = dict.fromkeys(given, (memory_pattern(folder),))
         return ToolChoice(
-            choice.names | set(given), choice.limits | limits, choice.may_start, choice.denied, choice.denied_patterns
+            choice.names | set(given), choice.limits | limits, choice.may_start, choice.denied, choice.denied_uses
         )
 
 

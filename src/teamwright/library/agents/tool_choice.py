@@ -12,18 +12,13 @@ _FORMER = {"task": AGENT}  # old names in files written for other programs
 
 
 class ToolChoice(Struct, frozen=True):
-    """`limits` and `denied_patterns` map tools to patterns: only these uses, and none of these uses."""
+    """`limits` maps tools to patterns: only these uses; `denied_uses` are rules: none of these uses."""
 
     names: frozenset[str] | None = None  # None: all
     limits: dict[str, tuple[str, ...]] = {}
     may_start: tuple[str, ...] | None = None  # kinds of agents; None: all
     denied: frozenset[str] = frozenset()
-    denied_patterns: dict[str, tuple[str, ...]] = {}
-
-    @property
-    def denied_uses(self) -> tuple[str, ...]:
-        """`denied_patterns` as rules."""
-        return tuple(f"{tool}({pattern})" for tool, found in self.denied_patterns.items() for pattern in found)
+    denied_uses: tuple[str, ...] = ()
 
     def sees(self, tool: str) -> bool:
         """May the agent see this tool? MCP tools also match by server or name pattern."""
@@ -53,7 +48,7 @@ def tool_names(definition: AgentDefinition, known: Iterable[str] = ()) -> ToolCh
         limits=limits,
         may_start=may_start,
         denied=denied | frozenset(spelled.get(name.lower(), name) for name in unread if name),
-        denied_patterns=patterns,
+        denied_uses=tuple(f"{tool}({pattern})" for tool, found in patterns.items() for pattern in found),
     )
 
 

@@ -35,7 +35,7 @@ from teamwright.runtime.agents.limits.slots import Slot
 from teamwright.runtime.agents.plan_mode import PlanMode
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
 from teamwright.runtime.concurrency.latch import Latch
-from teamwright.runtime.concurrency.lock import Lock
+from teamwright.runtime.concurrency.lock import LightLock
 from teamwright.runtime.trouble import failed_turn, innermost
 from teamwright.store.files.logs import brief
 from teamwright.store.files.transcripts import Transcript
@@ -81,7 +81,7 @@ class Agent:
         self._transcript, self._shared = transcript, shared
         self._inner = shared.metered(spec, history, turns=True)
         self.aside = shared.metered(spec, history, turns=False)  # for the runtime's own questions, which are no turns
-        self._busy = Lock()  # held by a turn, or by a change of the conversation
+        self._busy = LightLock()  # held by a turn, or by a change of the conversation
         self._lent: str | None = None  # the model to go back to after a turn
         self._scope: anyio.CancelScope | None = None
         self._interrupted = BY_STOP  # by whom or why its turn is, in words

@@ -8,7 +8,7 @@ from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.letter import Letter, Notice, Signal, due, is_quiet, without_content
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.concurrency.latch import Latch
-from teamwright.runtime.concurrency.lock import Lock
+from teamwright.runtime.concurrency.lock import LightLock
 from teamwright.store.tables.state import StateStore
 
 GATHER = 0.2  # seconds to wait so that jobs that end together are reported together
@@ -22,12 +22,11 @@ class AgentInbox:
         self._agent = agent
         self._delivered = delivered
         self._store = store
-        self._bell = Latch()
-        self._bell.set()  # letters of an earlier process may be waiting
+        self._bell = Latch(passed=True)  # letters of an earlier process may be waiting
         self._held: list[Letter] = []
         self._handed: set[LetterId] = set()  # given to the loop; the store may not know yet
         self._read: set[LetterId] = set()  # by code, in the agent's place
-        self._rung, self._looking = Latch(), Lock()
+        self._rung, self._looking = Latch(), LightLock()
         self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
         self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read

@@ -5,25 +5,23 @@ Each agent and each job has several, most of which nobody ever waits for; an eve
 
 import anyio
 import anyio.lowlevel
+from msgspec import Struct
 
 
-class Latch:
-    __slots__ = ("_event", "_set")
-
-    def __init__(self) -> None:
-        self._event: anyio.Event | None = None
-        self._set = False
+class Latch(Struct, eq=False):
+    passed: bool = False  # it is set
+    _event: anyio.Event | None = None  # for those who wait
 
     def set(self) -> None:
-        self._set = True
+        self.passed = True
         if self._event is not None:
             self._event.set()
 
     def is_set(self) -> bool:
-        return self._set
+        return self.passed
 
     async def wait(self) -> None:
-        if self._set:
+        if self.passed:
             await anyio.lowlevel.checkpoint()
             return
         if self._event is None:

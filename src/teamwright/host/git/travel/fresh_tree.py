@@ -20,7 +20,7 @@ _LFS = b"filter=lfs"
 _MOST_BASES = 32  # remembered
 
 
-class Base(Struct, frozen=True):
+class KnownCommit(Struct, frozen=True):
     """A commit that agents start at."""
 
     tree: str
@@ -29,15 +29,15 @@ class Base(Struct, frozen=True):
 
 
 class Fresh(Struct, frozen=True):
-    base: Base
+    base: KnownCommit
     seal: Seal | None
 
 
-_bases: dict[BaseKey, Base] = {}
+_bases: dict[BaseKey, KnownCommit] = {}
 _reading: dict[BaseKey, anyio.Lock] = {}
 
 
-def known_base(key: BaseKey) -> Base | None:
+def known_base(key: BaseKey) -> KnownCommit | None:
     return _bases.get(key)
 
 
@@ -92,13 +92,13 @@ async def _check_out(repo: Repo) -> None:
     await repo.text("reset", "--hard", "--quiet", "--no-recurse-submodules", limit=LONG)
 
 
-async def _read_base(repo: Repo, commit: str) -> Base:
+async def _read_base(repo: Repo, commit: str) -> KnownCommit:
     """Of a commit that has just been checked out here."""
     tree, notes = await together(repo.tree(commit), find_notes(repo, commit))
-    return Base(tree, notes, await anyio.to_thread.run_sync(read_copy, repo.cwd, len(tree) // 2))
+    return KnownCommit(tree, notes, await anyio.to_thread.run_sync(read_copy, repo.cwd, len(tree) // 2))
 
 
-def _remember(key: BaseKey, base: Base) -> Base:
+def _remember(key: BaseKey, base: KnownCommit) -> KnownCommit:
     if len(_bases) >= _MOST_BASES:
         _bases.clear()
     _bases[key] = base

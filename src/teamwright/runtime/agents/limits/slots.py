@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 from msgspec import Struct, field
 
-from teamwright.runtime.concurrency.lock import Lock
+from teamwright.runtime.concurrency.lock import LightLock
 
 
 class Slot(Struct, eq=False):
@@ -17,7 +17,7 @@ class Slot(Struct, eq=False):
     _waits: int = 0
     queued: bool = False  # waits for its turn to run
     # Two calls that return at the same time must take only one place.
-    _queue: Lock = field(default_factory=Lock)
+    _queue: LightLock = field(default_factory=LightLock)
 
     @property
     def must_wait(self) -> bool:
