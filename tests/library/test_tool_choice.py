@@ -1,4 +1,4 @@
-"""What `tools` and `disallowedTools` come to, as a table."""
+"""What `tools` and `disallowedTools` together allow, as a table."""
 
 import pytest
 
