@@ -242,7 +242,7 @@ async def test_answers_in_a_row_are_counted_until_one_of_the_two_works(house: Ho
         return found.volley
 
     assert [await volley(ada, bob), await volley(bob, ada), await volley(ada, bob, read=False)] == [1, 2, 3]
-    assert [await volley(bob, ada), await volley(ada, eve)] == [3, 1]  # eve's message is still unread
+    assert [await volley(bob, ada), await volley(ada, eve)] == [3, 1]  # bob has not read: no answer
     assert [await volley(ada, bob), await volley(ada, bob), await volley(bob, ada)] == [4, 4, 5]
     house.mail.worked_soon(bob.agent)
     assert [await volley(bob, ada), await volley(eve, ada)] == [1, 2]

@@ -1,4 +1,4 @@
-"""An editor for tests: it starts the real program, keeps everything it receives, and checks it by the official models."""
+"""An editor for tests: it starts the real program, keeps everything it receives, and checks it by official models."""
 
 import json
 import os
