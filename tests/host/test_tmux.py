@@ -119,7 +119,7 @@ def test_what_waits_for_a_pane_is_private(tmp_path: Path) -> None:
     assert b"sk-hidden" in file.read_bytes() and "sk-hidden" not in " ".join(parcel.command)
     os.utime(parcel.directory, (0, 0))
     second = wrap(room, ["sh"], cwd=tmp_path, env={"PATH": "/bin:/usr/bin"})
-    assert list(room.iterdir()) == [second.directory]  # the first pane was left by a process that was killed
+    assert list(room.iterdir()) == [second.directory]  # the first was left by a killed process
     discard(second)
     assert list(room.iterdir()) == []
 

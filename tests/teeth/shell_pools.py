@@ -43,7 +43,7 @@ class Flag(Struct, frozen=True):
 
 @cache
 def real_flags() -> dict[str, list[Flag]]:
-    """The flags that the programs themselves list in their help."""
+    """The flags in the programs' own help, from shell_flags.txt."""
     found = dict[str, list[Flag]]()
     for line in HERE.joinpath("shell_flags.txt").read_text().splitlines():
         name, _, rest = line.partition(": ")

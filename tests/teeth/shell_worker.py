@@ -138,7 +138,7 @@ class Worker:
     def consider(self, line: Line) -> tuple[list[str], str]:
         """What is wrong with it, and by which permission it ran."""
         court = self._court(line.ground)
-        os.chdir(court.ground.project)  # the directory in which the program would be
+        os.chdir(court.ground.project)  # the cwd that the program would have
         try:
             facts = self._facts(court, line.text)
         except Slow:

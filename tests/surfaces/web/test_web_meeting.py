@@ -89,7 +89,7 @@ def test_the_first_message_of_every_socket_is_whole(program: Program, hub: WebHu
 
 @pytest.mark.spec("N25", "N26")
 def test_a_session_that_is_over_in_no_time_has_been_there(program: Program, hub: WebHub) -> None:
-    """Neither complaints of an earlier run nor an end before the first look may hide it."""
+    """Neither complaints in an earlier log nor an end before the first look count as a failure to start."""
     file = program.root / "short.json"
     file.write_text(json.dumps([bash("touch made"), "one", "two"]))
     body = {"prompt": "go", "model": f"script/{file}", "trust": False}
