@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all their own set-up, in .venv beside this file.
+# `make demo` and `make test` set everything up themselves, in .venv beside this file.
 .PHONY: setup demo test check format torture long bench lock
 
 setup:
@@ -24,16 +24,16 @@ format: setup
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 
-# At least 2,000 kills: `make torture KILLS=200 SEED=7` for fewer, or for those of a seed again. With `STORE=engine` the
+# At least 2,000 kills. `make torture KILLS=200 SEED=7` makes fewer, or repeats a seed's kills. With `STORE=engine` the
 # team is spread over workers, and leads, workers and the engine's server are killed.
 torture: setup
 	@.venv/bin/python tests/teeth/torture.py $(if $(filter engine,$(STORE)),--engine) $(KILLS) $(SEED)
 
-# What is too long for each change. Every 40th call of a session fails; `make long EVERY=1` lets each of them fail.
-# Then half a million command lines are judged, and those that are allowed run in a cage; twenty agents write for ten
-# minutes while a page looks on; 10,000 agents play over 10 workers, of which some are killed; and the wheel is tried on
-# every Python that is here. What can fail between machines is played, and tests of store, runtime and teams run on a
-# replica of an engine.
+# Tests that are too slow for every change. Every 40th disk call of a session fails (`make long EVERY=1`: each of them).
+# Half a million command lines are judged, and those that are allowed run in a cage. Twenty agents write for ten minutes
+# while a page watches. 10,000 agents run over 10 workers, some of which are killed. The wheel is tried on every Python
+# that is installed. Faults between machines are played, and tests of store, runtime and teams run on an engine's
+# replica.
 ON_ENGINE := $(addprefix tests/walks/test_,$(addsuffix .py,absent_teammates background foreground messages teams \
 	$(addprefix team_,handshakes limits losses mail openings recovery reminders rounds signals tasks waking))) \
 	$(addprefix tests/runtime/test_,$(addsuffix .py,led_team led_team_mail person_talks))
@@ -51,9 +51,9 @@ long: setup
 bench: setup
 	@.venv/bin/python bench/run.py
 
-# Versions and hashes only, for every supported Python: no address of where they came from. `requirements.lock` has what
-# running needs, `requirements-dev.lock` all of it and the tools. One package, which tests talk to, is built from its
-# source: its wheels hold a whole program that we do not use.
+# Versions and hashes only, for every supported Python, without the address of an index. `requirements.lock` has what is
+# needed at run time, `requirements-dev.lock` adds the tools. One package that tests talk to is built from source,
+# because its wheels contain a whole program that we do not use.
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 	--no-emit-find-links
 lock:

@@ -1,4 +1,4 @@
-"""The least that a client can do: aiohttp sends the bodies that were recorded and reads the answers, no more.
+"""The cheapest possible client: aiohttp sends recorded bodies and reads the answers.
 
 python bare.py URL FILE SIZE...      FILE holds the bodies one after the other
 """

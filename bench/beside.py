@@ -30,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Arrival:
-    """At the first request with the prompt. Of the program and all that it has started: processor time and memory."""
+    """Resources of the program and all its children when its first request with the prompt arrives."""
 
     seconds: float
     cpu: float
@@ -40,14 +40,14 @@ class Arrival:
 
 
 class Ear(ThreadingHTTPServer):
-    """Answers everything with an empty object, and notes the body of the first request that has prompt and tools."""
+    """Answers everything with an empty object, and records the first request body that has both prompt and tools."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Listener)
         self.body, self.at, self.heard = b"", 0.0, threading.Event()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Those that we kill leave in the middle of a sentence."""
+        """The programs that we kill break off their connections."""
 
     @property
     def address(self) -> str:
@@ -66,7 +66,7 @@ class Listener(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.server.note(self._body())
         if self.server.heard.is_set():
-            time.sleep(LIMIT)  # until the program is killed: it is as it was when it asked
+            time.sleep(LIMIT)  # block until the program is killed, so that it is measured as it was when it asked
         self.answer()
 
     def do_GET(self) -> None:
@@ -95,7 +95,7 @@ class Listener(BaseHTTPRequestHandler):
 
 
 def command(name: str, url: str) -> tuple[list[str], dict[str, str]]:
-    """How each is told to talk to our server: by the environment, or by flags."""
+    """The command for each program, pointed at our server through the environment or flags."""
     if name == "teamwright":
         return [name, "-p", PROMPT, "--model", "sonnet"], {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"}
     if name == "claude":
@@ -121,14 +121,14 @@ def family(root: int) -> list[int]:
 
 
 def cost_of(pids: list[int]) -> tuple[float, float]:
-    """Processor seconds, those of ended children included, and megabytes by share (PSS)."""
+    """Processor seconds, including ended children, and proportional memory (PSS) in megabytes."""
     ticks = memory = 0
     for pid in pids:
         try:
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended meanwhile
         memory += int(rollup.partition("\nPss:")[2].split()[0])
     return ticks / TICKS, memory / 1024
 
@@ -137,7 +137,7 @@ def arrival(name: str, place: Path) -> Arrival:
     ear = Ear()
     threading.Thread(target=ear.serve_forever, daemon=True).start()
     home, project = place / name, Path(tempfile.mkdtemp(dir=place))
-    home.mkdir(exist_ok=True)  # its own, and kept for the next round
+    home.mkdir(exist_ok=True)  # its own copy, kept for the next round
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     argv, env = command(name, ear.address)
     env |= {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
@@ -180,7 +180,7 @@ def main() -> None:
         for n in range(options.rounds + 1):
             for name in programs[:: -1 if n % 2 else 1]:
                 one = arrival(name, Path(place))
-                if n:  # the first round sets each of them up, and fills caches
+                if n:  # the first round sets up each program and fills caches
                     found[name].append(one)
     print(f"load {os.getloadavg()[0]:.1f}, {options.rounds} rounds; until the first request, least / median")
     print(f"{'program':12}{'seconds':>16}{'CPU seconds':>16}{'MB':>6}{'request kB':>12}{'tools':>7}  version")

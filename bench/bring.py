@@ -1,4 +1,4 @@
-"""What a large set-up costs at the start: 200 agents and 200 skills, against none. `python bench/run.py bring`."""
+"""What a large setup costs at the start: 200 agents and 200 skills, against none. `python bench/run.py bring`."""
 
 import shutil
 from pathlib import Path
@@ -24,7 +24,7 @@ def furnish(folder: Path) -> None:
 
 
 def believe(rig: Rig) -> None:
-    """As if the person had been asked."""
+    """Trust the directory, as if the person had been asked."""
     state = Path(rig.env["TEAMWRIGHT_HOME"])
     agree(rig.project, look(rig.project, rig.project), state=state)
     trust(rig.project, state=state)

@@ -1,4 +1,4 @@
-"""Bytes that a turn leaves on disk, against the bytes of what was said in it."""
+"""Bytes that a turn writes to disk, against the bytes of its conversation."""
 
 import msgspec
 from rows import Row
@@ -8,7 +8,7 @@ SHORT, LONG = 10, 110
 
 
 def said(body: bytes) -> int:
-    """The calls and the words of their results, as they are on the wire."""
+    """Calls and result texts, as they appear on the wire."""
     size = 0
     for message in msgspec.json.decode(body)["messages"]:
         for block in message["content"]:
@@ -20,7 +20,7 @@ def said(body: bytes) -> int:
 
 
 def a_turn(rig: Rig, text: str) -> tuple[float, float]:
-    """Bytes on disk and bytes said, for one turn. Two sessions, so that what every session stores cancels out."""
+    """Bytes on disk and in the conversation, for one turn: the difference of two sessions cancels fixed costs."""
     stored, spoken = [], []
     for turns in (SHORT, LONG):
         before = rig.stored()
@@ -31,7 +31,7 @@ def a_turn(rig: Rig, text: str) -> tuple[float, float]:
 
 
 def measure(rig: Rig) -> list[Row]:
-    """The fixed part of a turn (names, times, usage) is most of a tiny one; only a page has a limit."""
+    """A turn's fixed part (names, times, usage) dominates tiny turns, so only the turn with a page has a limit."""
     (page, page_said), (tiny, tiny_said) = a_turn(rig, PAGE), a_turn(rig, SMALL)
     return [
         Row("on disk a turn : said, Read of 1 kB", [page], [page_said], unit="bytes", most_ratio=2),

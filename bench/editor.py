@@ -1,4 +1,4 @@
-"""What an editor waits for: the first answers, updates while words stream, and memory beside headless."""
+"""What an editor waits for: first answers and streamed updates; and the memory used, compared with headless mode."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def send(process: "subprocess.Popen[bytes]", line: Any) -> None:
 
 
 def call(process: "subprocess.Popen[bytes]", id: int, method: str, **params: Any) -> tuple[dict[str, Any], int]:
-    """The answer, and how many chunks of text came before it."""
+    """The answer, and the number of text chunks before it."""
     send(process, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     assert process.stdout
     chunks = 0
@@ -63,7 +63,7 @@ def resident(process: "subprocess.Popen[bytes]") -> float:
 
 
 def used(process: "subprocess.Popen[bytes]") -> float:
-    """Seconds of CPU so far."""
+    """CPU seconds so far."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -118,7 +118,7 @@ class _Nowhere:
 
 
 async def cost_of_updates() -> float:
-    """CPU of one update of text, from the event to the bytes of its line."""
+    """CPU for one text update, from the event to the bytes of its line."""
     async with anyio.create_task_group() as group:
         wire = Wire(_Nowhere(), group)
         group.start_soon(wire.write)

@@ -1,10 +1,10 @@
-"""One parent and five forks on a real model, and how many prompt tokens the server evaluated for each request.
+"""Runs one parent and five forks on a real model, and shows how many prompt tokens the server evaluated per request.
 
-    python bench/fork_cache.py [--wire openai|anthropic] [--context TOKENS] [--slots 6 [--apart]] [--json]
+python bench/fork_cache.py [--wire openai|anthropic] [--context TOKENS] [--slots 6 [--apart]] [--json]
 
-Every request goes to a local server (`local_server.py`), and every figure is the server's own. One reply is played: the
-parent's first one, because so small a model does not ask for five forks by itself. Of the other replies the words are
-kept and the calls dropped: what it asks for at random would only blur the figures.
+Every request goes to a local server (`local_server.py`), which also supplies every figure. Only the parent's first
+reply is scripted, because so small a model does not ask for five forks by itself. From other replies we keep the words
+and drop the calls: random calls would only blur the figures.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from teamwright.models.wires import openai
 WIRES = {"openai": ("OPENAI_BASE_URL", "/v1"), "anthropic": ("ANTHROPIC_BASE_URL", "")}
 FORKS = 5
 MOST = 5.0  # per cent of the first request, for forks two to five
-TAIL = 1_024  # tokens kept free after the parent's context: calls, what stands in for results, rules, a reply
-OUTPUT = 32  # tokens of a reply; where it is cut there, it counts as ended
+TAIL = 1_024  # tokens kept free after the parent's context: calls, placeholder results, rules, a reply
+OUTPUT = 32  # tokens of a reply; one that is cut off there counts as ended
 LIMIT = 900.0  # seconds for one session
 TOOLS = ("Agent", "Read")
 TASKS = {
@@ -48,7 +48,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 @dataclass
 class Row:
-    """One request. Tokens as the server counted them; seconds since the session began."""
+    """One request: tokens as the server counted them, seconds since the session began."""
 
     wire: str
     way: str
@@ -65,7 +65,7 @@ class Row:
 
 
 class Players:
-    """The model of a session: asks the local server for everything, and plays the parent's first reply."""
+    """The session's model: forwards requests to the local server, and plays the parent's first reply."""
 
     def __init__(self, inner: Model, wire: str, way: str, spread: Callable[[], None] | None) -> None:
         self.rows: list[Row] = []
@@ -85,9 +85,9 @@ class Players:
             if self._spread is not None:
                 await anyio.to_thread.run_sync(self._spread)
             return replace(reply, message=spawning(request.model, TASKS[self._way]), stop="tool_use")
-        await self._forked.wait()  # between two siblings it would take the one slot's place from them
+        await self._forked.wait()  # between two siblings, it would take the only slot from them
         if self._asked > 2:
-            await anyio.sleep_forever()  # everything is measured: the session is being closed
+            await anyio.sleep_forever()  # everything is measured and the session is closing
         reply = await self._measure("parent, next", request, on_delta)
         self.done.set()
         return reply
@@ -118,7 +118,7 @@ class Players:
 
 
 class Catcher:
-    """A model that only keeps what it is asked."""
+    """A model that only records its requests."""
 
     request: Request | None = None
 
@@ -145,7 +145,7 @@ def options(model: Model, room: Path, way: str = "") -> Options:
 
 
 async def prompt_of(server: LocalServer, room: Path, context: int | None) -> str:
-    """As much of our documents as makes the parent's first request as long as asked for, or as fits; none if it is."""
+    """Enough of our documents to make the parent's first request as long as asked for, or as long as fits."""
     catcher = Catcher()
     async with await open_session(options(catcher, room)) as session:
         await session.ask("Read this.\n")
@@ -176,7 +176,7 @@ async def play(server: LocalServer, room: Path, wire: str, way: str, prompt: str
 
 
 async def measure(wire: str, context: int | None, slots: int, copies: bool) -> list[Row]:
-    """In turn and then at the same time, on one server: the same conversation in a new session, with other tasks."""
+    """Measure forks in turn and in parallel on one server: the same conversation in a new session, with other tasks."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as made, local_server(Path(made), slots=slots, most_output=OUTPUT) as server:
         prompt = await prompt_of(server, Path(made), context)

@@ -1,6 +1,6 @@
-"""From the reply that asks for a fork to the fork's first request, encoded: whatever the history's length.
+"""Time from the reply that asks for a fork to the fork's encoded first request; it must not grow with the history.
 
-Meanwhile the parent waits for another tool: its own next request is not the fork's cost.
+Meanwhile the parent waits for another tool, so that its own next request is not counted.
 """
 
 import os
@@ -33,7 +33,7 @@ class NoArgs(Struct, frozen=True):
 
 
 class Hold:
-    """Returns when the fork has asked."""
+    """Returns when the fork has sent its request."""
 
     spec = spec("Hold", "Waits for the fork.", NoArgs, parallel=True)
 
@@ -47,7 +47,7 @@ class Hold:
 
 
 class Forking:
-    """Reads a file until the history is long, then forks again and again; notes the CPU that each fork takes."""
+    """Reads a file until the history is long, then forks repeatedly, and records the CPU of each fork."""
 
     def __init__(self, messages: int) -> None:
         self._messages = messages
@@ -103,7 +103,7 @@ async def fork(messages: int) -> list[float]:
 
 
 def bare() -> list[float]:
-    """What the disk alone asks for: a new file and its name, one more sync, two commits. Shows whether it is slow."""
+    """The disk's share: a new file and its name, one more sync, two commits. Shows whether the disk is slow."""
     took: list[float] = []
     with TemporaryDirectory() as root:
         db = sqlite3.connect(f"{root}/db", isolation_level=None)

@@ -1,6 +1,6 @@
 """What a PreToolUse command hook adds to its own run time: `python bench/hooks.py`.
 
-The same command is started as a hook and by a bare `bash -c`, in turns; both get the payload and are waited for.
+The same command is started as a hook and by a bare `bash -c`, in turns; each gets the payload, and we wait for its end.
 """
 
 import os
@@ -47,7 +47,7 @@ def timed(values: list[float], began: float) -> None:
 async def compare(project: Path, command: str) -> tuple[list[float], list[float]]:
     book, _ = read_hooks([("bench", {"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]})])
     hooks, ours, other = hooks_in(project, book), [], []
-    await fire(hooks, project)  # imports, and the watch that is set once
+    await fire(hooks, project)  # imports, and the watch that is set up once
     for n in range(ROUNDS):
         for turn in (n % 2, 1 - n % 2):
             began = time.perf_counter()
@@ -61,7 +61,7 @@ async def compare(project: Path, command: str) -> tuple[list[float], list[float]
 
 
 async def without(project: Path) -> list[float]:
-    """Firing an event that no hook is for, in microseconds."""
+    """Microseconds to fire an event that has no hook."""
     hooks, rounds = hooks_in(project, HookBook()), 10_000
     began = time.perf_counter()
     for _ in range(rounds):

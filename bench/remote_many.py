@@ -1,4 +1,4 @@
-"""Many agents over several workers beside as many in one process: the whole program, with a scripted model."""
+"""Many agents on several workers, compared with as many in one process: the whole program, with a scripted model."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def script(path: Path, agents: int, **more: str) -> Path:
 
 
 def run(rig: Rig, project: Path, model: Path, agents: int, *more: str) -> float:
-    """Seconds from the start of the program to its end; every agent has ended once."""
+    """Seconds from the start of the program to its end. Every agent ends once."""
     argv = [PROGRAM, "-p", "SCRIPT:main", "--model", f"script/{model}", "--dangerously-skip-permissions", *more]
     argv += ["--output-format", "stream-json", "--verbose"]
     env = rig.env | {"TEAMWRIGHT_HOME": str(model.with_suffix(""))}

@@ -1,4 +1,4 @@
-"""What the measures of more than one machine are made of: a server, workers, a provider that notes when it is asked."""
+"""Parts of the measurements with several machines: a server, workers, and a provider that records when it is asked."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ MODEL = "claude-sonnet-4-6"
 
 
 class Server:
-    """nats-server, syncing each write as `engine run` starts it; one node, or one of three."""
+    """nats-server that syncs each write, as `engine run` starts it: one node, or one of three."""
 
     def __init__(self, root: Path, ports: Sequence[int] = (), node: int = 0, *, sync: str = "always") -> None:
         self.ports = tuple(ports) or (free_port(),)
@@ -61,7 +61,7 @@ class Server:
 
 
 def free_port() -> int:
-    """One whose neighbour 2000 above is free as well, for other nodes."""
+    """A free port for which port + 2000 is free too, for other nodes."""
     while True:
         with socket.socket() as one, socket.socket() as two:
             one.bind(("127.0.0.1", 0))
@@ -73,7 +73,7 @@ def free_port() -> int:
 
 
 class Worker:
-    """`teamwright worker` with a home of its own, as on another machine. It has joined once this is made."""
+    """`teamwright worker` with its own home, as on another machine. The constructor returns once it has joined."""
 
     def __init__(self, root: Path, url: str, name: str, env: dict[str, str], *, slots: int = 8) -> None:
         home = root / name
@@ -107,7 +107,7 @@ class Worker:
 
 
 class Asked:
-    """One request: whose, when it came, when it was answered, how many results were in it."""
+    """One request: its sender, when it came, when it was answered, and how many results it contained."""
 
     def __init__(self, mark: str, results: int, text: str) -> None:
         self.mark, self.results, self.text = mark, results, text
@@ -115,7 +115,7 @@ class Asked:
 
 
 class Provider:
-    """Anthropic's wire. A prompt with `CALLS-20-x.` gets so many calls of Bash, and then a word; all else a word."""
+    """Anthropic's wire. A prompt with `CALLS-20-x.` gets 20 calls of Bash, then a word; everything else gets a word."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -141,12 +141,12 @@ class Provider:
         return value
 
     async def seen(self, word: str) -> float:
-        """When a request with this word came first."""
+        """When the first request with this word came."""
         one = await self.wait(lambda: next((asked for asked in self.asked if word in asked.text), None))
         return one.came
 
     async def turns(self, mark: str, many: int) -> list[float]:
-        """Seconds from each answer to the next request of this agent."""
+        """Seconds from each answer to this agent's next request."""
         asked = await self.wait(lambda: len(found := self.of(mark)) > many and found)
         return [after.came - before.answered for before, after in pairwise(asked[: many + 1])]
 
@@ -175,7 +175,7 @@ class Provider:
 
 
 def _read(data: bytes) -> tuple[Asked, int]:
-    """Who asks, and how many calls it is to make in all."""
+    """Who asks, and how many calls it makes in all."""
     text = data.decode()
     found = re.search(r"CALLS-(\d+)-\w+\.", text)
     messages = json.loads(data)["messages"] if found else []

@@ -1,4 +1,4 @@
-"""What the store costs in an engine: a write beside the bare server's own acknowledgement, applying, joining."""
+"""What the store costs in an engine: a write, compared with the bare server's acknowledgement; applying; joining."""
 
 import contextlib
 import time
@@ -37,12 +37,12 @@ from teamwright.store.tables.teams import TeamTable
 
 ROUNDS, GROUP, ACTS, ENTRIES = 200, 20, 10_000, 100_000
 P, START = ProcessId("p1"), 1_700_000_000_000
-FREE = MailLimits(unread=10**9, per_minute=10**9)  # what is measured must not be refused
+FREE = MailLimits(unread=10**9, per_minute=10**9)  # the rate limit must not refuse what is measured
 LINE = b"x" * 900  # about as long as the entry of a message
 
 
 class Bare:
-    """The server alone: publish, and its acknowledgement, of as many bytes."""
+    """The server alone: publish as many bytes and wait for the acknowledgement."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -89,7 +89,7 @@ class EngineInbox(Inbox):
 
 
 async def writes(server: Server, root: Path) -> tuple[list[float], list[float]]:
-    """A message's outcome and the bare trip, in turns. Seconds."""
+    """Seconds for a stored message and for the bare round trip, in turns."""
     ours, bare = list[float](), list[float]()
     async with open_bare(server) as trips, open_home(root / "writes", server.url("writes")) as space:
         inbox = EngineInbox()
@@ -112,7 +112,7 @@ def opening() -> list[Act[Any]]:
 
 
 def letters(first: int, many: int) -> list[Act[Any]]:
-    """So many acts: messages, and at last that they were read."""
+    """The given number of acts: messages, and finally the act that marks them read."""
     inbox = Inbox()
     inbox.sent = first
     notes = [inbox.note() for _ in range(many - 1)]
@@ -142,7 +142,7 @@ async def applying(root: Path) -> list[float]:
 
 
 async def joining(root: Path) -> list[float]:
-    """Seconds for a newcomer to a long log with a snapshot. The log is made without a sync for each entry."""
+    """Seconds for a newcomer to join a long log with a snapshot. The log is made without syncing each entry."""
     server = Server(root / "long", sync="2m")
     url = server.url("long")
     await _fill_log(url)
@@ -173,13 +173,13 @@ async def _fill_log(url: str) -> None:
                 group.start_soon(_append, log.connection, encode_entry(P, k, letters(k, 1)), flying)
         await log.append(
             encode_entry(P, ENTRIES + 1, [LeaveHost(P)]), "last"
-        )  # it could be its turn to make a snapshot
+        )  # it might become its turn to make a snapshot
     finally:
         await log.close()
 
 
 async def _append(connection: Connection, data: bytes, flying: anyio.Semaphore) -> None:
-    """One after the other on one connection: the server keeps their order."""
+    """Append one after the other on one connection: the server keeps their order."""
     try:
         assert accepted(await connection.publish("tw.long.log.lead.anybody", data, {}))
     finally:

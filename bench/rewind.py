@@ -1,4 +1,4 @@
-"""What checkpoints cost while nothing is rewound: a Write with and without them, and a look at 2,000 files of git."""
+"""What checkpoints cost without a rewind: a Write with and without them, and a scan of 2,000 files in git."""
 
 import time
 from pathlib import Path
@@ -18,7 +18,7 @@ TEXT = "".join(f"line {n} of some file\n" for n in range(400))  # 8 kB
 
 
 async def a_turn(root: Path, *, keep: bool) -> float:
-    """Seconds for one Write, of a turn with many of them."""
+    """Seconds for one Write in a turn with many of them."""
     project = root / "project"
     project.mkdir(parents=True, exist_ok=True)
     script = [
@@ -34,7 +34,7 @@ async def a_turn(root: Path, *, keep: bool) -> float:
 
 
 async def looks(repo: Path, folder: Path) -> tuple[float, list[float]]:
-    """The first look, and further ones at the same files."""
+    """Seconds for the first scan, and for further scans of the same files."""
     tree, took = ShadowTree(repo, folder, without=folder), list[float]()
     for _ in range(ROUNDS + 1):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Rows of the table: figures, what they are compared with, and what they may be at most."""
+"""Rows of the table: figures, what they are compared with, and their limits."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 
 @dataclass
 class Row:
-    """`ours : other`. Limits are held against the minima, which a busy machine moves least."""
+    """`ours : other`. Limits apply to the minima, which a busy machine affects least."""
 
     name: str
     ours: list[float]

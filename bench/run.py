@@ -1,7 +1,7 @@
 """Measures the program against its targets and prints one table: `make bench`, or `python bench/run.py [PART ...]`.
 
-CPU is user and system time of the client's process, noted by the server when a request arrives; the rounds of what is
-compared alternate, so that whatever else the machine does hits both. Linux only.
+CPU is the user and system time of the client's process, read by the server when a request arrives. Compared rounds
+alternate, so that other load on the machine hits both. Linux only.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What a box costs against a plain `bash -c true`, in turns: `python bench/sandbox.py`, or `make bench`.
+"""What a box costs compared with a plain `bash -c true`, in turns: `python bench/sandbox.py`, or `make bench`.
 
-Also how long the look at the machine takes when nothing has changed, and a box with 300 nested repositories.
+Also measures the scan of an unchanged machine, and a box with 300 nested repositories.
 """
 
 import os
@@ -24,7 +24,7 @@ from teamwright.host.sandbox.tiers import SWITCH, find_tier
 ROUNDS = 40
 TRUE = ("bash", "-c", "true")
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
-MOST = {"bwrap": 8.0, "landlock": 1.5}  # times a plain one
+MOST = {"bwrap": 8.0, "landlock": 1.5}  # times the plain command
 MOST_ADDED = 10.0  # ms, of bwrap
 MOST_LOOK, MOST_MANY = 1.0, 350.0  # ms
 
@@ -48,7 +48,7 @@ def plain(cwd: str) -> None:
 
 
 def boxed(fence: Fence, ground: Ground) -> None:
-    """All that a command in the sandbox adds: the look, the policy, the box, and what is compared at the end."""
+    """Everything that the sandbox adds to a command: the scan, the policy, the box, and the comparison at the end."""
     nowhere = subprocess.DEVNULL
     box = Box(fence, look(ground, fence.tier))
     if box.start(Launch(TRUE, ground.project, ENV, {}, nowhere, nowhere, nowhere)).wait():
@@ -96,7 +96,7 @@ def measure(_rig: Any = None) -> list[Row]:
         base = Path(made).resolve()
         ground = furnish(base)
         look(ground)
-        time.sleep(0.1)  # what changed just now is not yet remembered
+        time.sleep(0.1)  # what changed just now is not remembered yet
         looks = [timed(lambda: look(ground) and None, 20) for _ in range(10)]
         rows.append(Row("terrain and policy, nothing changed", ms(looks), unit="ms", most=MOST_LOOK))
         wanted: tuple[Tier, ...] = ("bwrap", "landlock")

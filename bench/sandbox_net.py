@@ -1,6 +1,6 @@
-"""A download of 10 MB through the sandbox's proxy, against the same without it: Python's own HTTP client, in turns.
+"""A download of 10 MB with and without the sandbox's proxy, by Python's own HTTP client, in turns.
 
-All of it is on this machine's loopback, where copies and context switches are the whole cost; no real line is as fast.
+Everything runs on loopback, where copies and context switches are the whole cost; no real line is as fast.
 """
 
 import socket

@@ -1,7 +1,7 @@
-"""A small scripted server that speaks Anthropic's wire, in a process of its own so that its CPU is nobody else's.
+"""A small scripted server for Anthropic's wire, in its own process so that its CPU does not count as the client's.
 
-The base URL ends in the client's process id: so the server can note, at the moment a request has arrived, what the
-client has used until then. `GET /PID/seen` gives these notes as JSON, `GET /PID/bodies` what was sent.
+The base URL ends in the client's process id, so the server can record the client's resource use at the moment when a
+request arrives. `GET /PID/seen` returns these records as JSON, `GET /PID/bodies` the requests.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding
 
 @dataclass
 class Seen:
-    """One client at each of its requests."""
+    """A client's state at one of its requests."""
 
     cpu: list[float] = field(default_factory=list)  # seconds, user and system, all threads
     at: list[float] = field(default_factory=list)  # wall clock
@@ -27,23 +27,23 @@ class Seen:
 
 
 def prompt(turns: int, file: Path) -> str:
-    """What to say so that the server asks for `turns` reads of `file` and then ends."""
+    """The prompt that makes the server ask for `turns` reads of `file` and then end."""
     return f"BENCH turns={turns} file={file}"
 
 
 def cpu_of(pid: int) -> float:
-    """Linux: the CPU clock of another process has the resolution that /proc/PID/stat lacks."""
+    """CPU of another process on Linux: its CPU clock has the resolution that /proc/PID/stat lacks."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def memory_of(pid: int) -> tuple[int, int]:
-    """Resident bytes now, and the most there ever were."""
+    """Resident bytes now, and the peak."""
     rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(rows["VmRSS"].split()[0]) * 1024, int(rows["VmHWM"].split()[0]) * 1024
 
 
 def answer(body: bytes) -> bytes:
-    """The next read, or the end: which of the two follows from the conversation alone."""
+    """The next read, or the end; the conversation alone decides which."""
     found = ASK.search(body)
     if found is None:
         return b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
@@ -92,7 +92,7 @@ class Server:
             writer.close()
 
     def _post(self, pid: int, body: bytes) -> bytes:
-        cpu, at = cpu_of(pid), time.time()  # first: what the server does now is not the client's time
+        cpu, at = cpu_of(pid), time.time()  # first, because what the server does from here on is not the client's time
         rss, peak = memory_of(pid)
         seen = self._seen.setdefault(pid, Seen())
         for row, value in ((seen.cpu, cpu), (seen.at, at), (seen.rss, rss), (seen.peak, peak), (seen.sizes, len(body))):
@@ -101,7 +101,7 @@ class Server:
         return answer(body)
 
     def _get(self, pid: int, what: bytes) -> bytes:
-        """Given once and forgotten."""
+        """Return the records once and forget them."""
         if what == b"bodies":
             data = b"".join(self._bodies.pop(pid, []))
         else:

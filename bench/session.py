@@ -1,4 +1,4 @@
-"""One run of a client against the scripted server, and all that was seen of it."""
+"""One run of a client against the scripted server, and everything that was measured."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ PROGRAM = Path(sys.executable).with_name("teamwright")
 LIMIT = 60  # seconds for one run
 SMALL = "hello\n"
 PAGE = "".join(f"line {n:02} of a page that is read: some words\n" for n in range(1, 25))  # a little over 1 kB
-# The shell puts its process id, which becomes the client's, at the end of the URL.
+# The shell appends its process id, which becomes the client's, to the URL.
 _EXEC = 'export ANTHROPIC_BASE_URL="$ANTHROPIC_BASE_URL/$$"; exec "$@"'
 _STRANGE = ("ANTHROPIC", "CLAUDE", "TEAMWRIGHT", "OPENAI", "PYTHON")
 
@@ -39,12 +39,12 @@ class Rig:
             "ANTHROPIC_API_KEY": "none",
             "ANTHROPIC_BASE_URL": self.url,
             "NO_PROXY": "127.0.0.1",
-            # Byte code as an installed program has it, and none of it left in the tree that is measured.
+            # Precompiled byte code, as in an installed program, and outside the tree that is measured.
             "PYTHONPYCACHEPREFIX": str(root / "bytecode"),
         }
 
     def run(self, turns: int, *, text: str = SMALL) -> Seen:
-        """The program, with `turns` reads of a file that holds `text`."""
+        """Run the program with `turns` reads of a file that holds `text`."""
         file = self.project / "small.txt"
         file.write_text(text)
         argv = [PROGRAM, "-p", prompt(turns, file), "--model", "claude-sonnet-4-6", "--output-format", "stream-json"]
@@ -79,7 +79,7 @@ class Rig:
             return response.read()
 
     def stored(self) -> int:
-        """Bytes of all that the program keeps."""
+        """Bytes of everything that the program stores."""
         return sum(file.stat().st_size for file in (self.home / "state").rglob("*") if file.is_file())
 
 

@@ -1,4 +1,4 @@
-"""What it costs to start: the version, and the way to the first request."""
+"""What a start costs: printing the version, and reaching the first request."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the measures of teams are made of: a reader that notes when it is asked, a provider, a past."""
+"""Parts of the team measurements: a reader that records when it is asked, a provider, a past."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ class Reader:
 
 
 async def answer(stream: asyncio.StreamReader, writer: asyncio.StreamWriter, note: Callable[[str], None]) -> None:
-    """Anthropic's wire: whatever is asked, one word."""
+    """Anthropic's wire: answer everything with one word."""
     usage = {"input_tokens": 10, "output_tokens": 1}
     message = {"id": "msg", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": usage}
     events = [
@@ -64,7 +64,7 @@ async def answer(stream: asyncio.StreamReader, writer: asyncio.StreamWriter, not
 
 
 def add_history(path: Path, messages: int) -> None:
-    """As if its agent had talked for so long: a page in, a page out."""
+    """Write the history of an agent that has talked for long: a page in, a page out."""
     transcript, _, _ = Transcript.open(path)
     page, model = "words that were said before " * 20, "m"
     for n in range(messages // 2):

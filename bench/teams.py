@@ -1,6 +1,6 @@
-"""Teams: how soon a message is read, what idle ones cost, what claims and broadcasts cost, how long a resume takes.
+"""Teams: how soon a message is read, and what idle teammates, claims, broadcasts and a resume cost.
 
-`python bench/run.py teams`. Times begin where the send is called, so that they include its commit.
+`python bench/run.py teams`. Times begin at the sending call, so they include its commit.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from teamwright.store.db.database import open_database
 from teamwright.store.tables.tasks import TaskTable
 
 MESSAGES, MANY, IDLE, SECONDS = 60, 50, 100, 5.0
-MATES = ("ada", "bob", "cyd", "dan")  # taken in turns: two that only talk to each other are stopped some day
+MATES = ("ada", "bob", "cyd", "dan")  # in turns, because the program stops two teammates that only talk to each other
 FEW_TASKS, MANY_TASKS, CLAIMS = 10, 10_000, 200
 RACERS, RACED = 8, 1_000
 CREW, HISTORY = 10, 1_000  # teammates, and messages of each
@@ -85,7 +85,7 @@ def measure(rig: Rig) -> list[Row]:
 
 
 async def ping(session: Session, seen: Callable[[str], Awaitable[float]]) -> list[float]:
-    """To one that is idle, while the lead is at rest too: what it does about the last answer is not measured."""
+    """Ping an idle teammate while the lead is at rest too, so that its work on the last answer is not measured."""
     took: list[float] = []
     team = await session.team("crew")
     for mate in MATES:
@@ -113,7 +113,7 @@ async def read_here() -> list[float]:
 
 
 async def read_there() -> list[float]:
-    """The teammate has a process of its own and asks a provider over HTTP; its clock is ours."""
+    """The same for a teammate in its own process that asks a provider over HTTP, measured by our clock."""
     reader = Reader()
 
     async def serve(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,7 +131,7 @@ async def read_there() -> list[float]:
 
 
 async def read_busy() -> float:
-    """Requests beyond the one that it was busy with."""
+    """Requests beyond the one that the teammate was busy with."""
     busy, go, asked = anyio.Event(), anyio.Event(), [0]
 
     async def play(request: Request) -> str:
@@ -163,7 +163,7 @@ async def idle_cost() -> float:
                 await team.spawn(f"mate{n}", "wait")
             await team.idle()
             await session.main.at_rest()
-            await anyio.sleep(0.5)  # what was left to do about their spawning
+            await anyio.sleep(0.5)  # work left over from spawning them
             began = time.process_time()
             await anyio.sleep(SECONDS)
             return (time.process_time() - began) / SECONDS * 100
@@ -173,7 +173,7 @@ async def idle_cost() -> float:
 
 
 async def claim_cost() -> tuple[list[float], list[float]]:
-    """The first of a long list and of a short one, in turns; each list stays as long as it was."""
+    """Claim the first task of a long and of a short list, in turns; each list keeps its length."""
     by = Actor(AgentId("a"), "ada")
     with TemporaryDirectory() as root:
         database = await open_database(Path(root) / "state.db")
@@ -203,7 +203,7 @@ async def fill(table: TaskTable, name: str, tasks: int) -> None:
 
 
 async def race() -> float:
-    """Milliseconds from the start until the last task is somebody's."""
+    """Milliseconds from the start until the last task has an owner."""
     with TemporaryDirectory() as root:
         path = Path(root) / "state.db"
         database = await open_database(path)
@@ -242,7 +242,7 @@ async def broadcast() -> float:
 
 
 def resume(rig: Rig) -> list[float]:
-    """The whole program, from its start to its end, with one short turn of the lead."""
+    """The whole program, from start to exit, with one short turn of the lead."""
     script = rig.root / "crew.json"
     each = {"description": "waits", "prompt": "SCRIPT:mate", "team_name": "crew"}
     spawn = [{"tool": "Agent", "input": {"name": f"mate{n}", **each}} for n in range(CREW)]

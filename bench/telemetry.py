@@ -1,7 +1,7 @@
-"""What telemetry costs where it is on: `python bench/telemetry.py`.
+"""What enabled telemetry costs: `python bench/telemetry.py`.
 
-The log of a busy agent is told to a hundred agents' taps at once: CPU for each record, and the memory of a session with
-100 agents. The SDK is imported in a process of its own.
+Feeds the log of a busy agent to a hundred agents' taps at once, and measures CPU per record and the memory of a session
+with 100 agents. A separate process imports the SDK.
 """
 
 import resource
@@ -34,12 +34,12 @@ print(time.process_time() - began)
 """
 ON = {"TEAMWRIGHT_ENABLE_TELEMETRY": "1", "OTEL_TRACES_EXPORTER": "otlp", "OTEL_LOGS_EXPORTER": "otlp"} | {
     "OTEL_METRICS_EXPORTER": "otlp",
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",  # nobody listens: queues fill, and the rest is dropped
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",  # nobody listens, so queues fill and the rest is dropped
 }
 
 
 def log_of(agent: AgentId) -> Iterator[Record]:
-    """A teammate that makes calls, one after the other."""
+    """A teammate that makes one call after the other."""
     model, usage = "anthropic/claude-sonnet-4-6", Usage(20, 50, 9_000, 100)
     events: list[Any] = [AgentStarted(SESSION, "/p", "1", name=agent, team="crew", parent=AgentId(SESSION))]
     events.append(Rendered("hash", model, "start"))
@@ -67,11 +67,11 @@ def no_price(model: str, usage: Usage) -> float:
 
 
 def nobody(words: str) -> None:
-    """Whom warnings reach."""
+    """Ignores warnings."""
 
 
 def hear_all() -> tuple[float, int]:
-    """CPU seconds for each record, and how many kilobytes the process grew."""
+    """CPU seconds per record, and by how many kilobytes the process grew."""
     wanted = read_wanted(ON)
     assert wanted is not None
     ground = WatchedProcess(
@@ -91,7 +91,7 @@ def hear_all() -> tuple[float, int]:
         for record in records:
             telemetry.hear(record)
     spent = (time.thread_time() - began) / (AGENTS * len(logs[0]))
-    telemetry.close()  # by then the SDK is there, and has tried to send all that waited
+    telemetry.close()  # by then the SDK is imported and has tried to send everything that waited
     return spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
 
@@ -103,7 +103,7 @@ def imported() -> float:
 def measure(_rig: Any = None) -> list[Row]:
     heard = [hear_all() for _ in range(ROUNDS)]
     each = [spent * 1e6 for spent, _ in heard]
-    # 100 agents that each make a request every 3 seconds, and a call after it, write about 70 records a second.
+    # 100 agents that each make a request every 3 seconds, followed by a call, write about 70 records a second.
     share = [spent * 70 * 100 for spent, _ in heard]
     return [
         Row("telemetry: import of the SDK and its exporters", ms([imported() for _ in range(3)]), most=300),

@@ -1,4 +1,4 @@
-"""The terminal app: its start, how soon a key is seen while twenty agents write, a long past opened and scrolled."""
+"""The terminal app: its start, how soon a key shows while twenty agents write, opening and scrolling a long past."""
 
 import os
 import pty
@@ -32,9 +32,9 @@ AGENTS, TOKENS, SECONDS = 20, 2_000, 5.0
 MESSAGES = 10_000
 STARTS, ROUNDS = 7, 3
 KEYS, PAGES = 40, 60
-SHOWN, SETTLED, WATCHED = 120.0, 15.0, 20.0  # seconds: at most until it is at rest, then, and of which CPU is counted
+SHOWN, SETTLED, WATCHED = 120.0, 15.0, 20.0  # seconds: the longest wait for rest, and then the time whose CPU counts
 NEW = Origin()
-# TEAMWRIGHT_SANDBOX: nothing is offered at the first start.
+# TEAMWRIGHT_SANDBOX: without it the first start offers the sandbox.
 _TERMINAL = {"TERM": "xterm-256color", "LINES": "40", "COLUMNS": "100", "TEAMWRIGHT_SANDBOX": "off"}
 EMPTY = """
 from textual.app import App
@@ -71,7 +71,7 @@ def _p95(values: list[float]) -> float:
 
 
 def _start(argv: list[str], rig: Rig) -> float:
-    """CPU seconds until the input can be seen."""
+    """CPU seconds until the input is visible."""
     pid, terminal = _open(argv, rig)
     _await(b"type", terminal, 30.0)
     return _close(pid, terminal)
@@ -85,7 +85,7 @@ def _await(words: bytes, terminal: int, seconds: float) -> None:
 
 
 def _idle(words: list[str], shown: bytes, rig: Rig) -> float:
-    """Per cent of a core that an app takes in which nothing happens any more once this is on its screen."""
+    """Per cent of a core that an idle app uses once this is on its screen."""
     pid, terminal = _open([sys.executable, "-m", "teamwright", *words], rig)
     _await(shown, terminal, SHOWN)
     _drain(terminal, SETTLED)
@@ -115,7 +115,7 @@ def _cpu(pid: int) -> float:
 
 
 def _close(pid: int, terminal: int) -> float:
-    """Its CPU seconds."""
+    """Close the app; return its CPU seconds."""
     took = _cpu(pid)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
@@ -141,18 +141,18 @@ async def _type_while_agents_write() -> list[float]:
                 for n in range(KEYS):
                     began, drawn = time.perf_counter(), anyio.Event()
                     app.prompt.post_message(events.Key("a", "a"))
-                    app.prompt.call_after_refresh(drawn.set)  # not only in the input, but on the screen
+                    app.prompt.call_after_refresh(drawn.set)  # on the screen, not only in the input
                     await drawn.wait()
                     found.append(time.perf_counter() - began)
                     assert len(app.prompt.text) == n + 1
-                    await anyio.sleep(0.09 + 0.001 * n)  # at no fixed place in the beat of the frames
+                    await anyio.sleep(0.09 + 0.001 * n)  # at no fixed place in the rhythm of the frames
                 group.cancel_scope.cancel()
             session.hurry()
     return found
 
 
 async def _write(session: Session) -> None:
-    """Twenty agents that write markdown, a hundred tokens a second each."""
+    """Let twenty agents write markdown, a hundred tokens a second each."""
     agents = [session.main.id, *(new_agent_id() for _ in range(AGENTS - 1))]
     for agent in agents:
         session.tell(agent, AgentStarted(session.id, "/", "1", name=f"agent-{agent[:4]}", parent=session.main.id))
@@ -168,7 +168,7 @@ async def _write(session: Session) -> None:
 
 
 async def _open_long() -> tuple[float, list[float], float]:
-    """Seconds until the end of it is on the screen, seconds for each page up, items in memory at the top."""
+    """Seconds until its end is on the screen, seconds for each page up, and items in memory at the top."""
     with TemporaryDirectory() as root:
         options = _options(root)
         session = await open_session(options)
@@ -193,7 +193,7 @@ async def _open_long() -> tuple[float, list[float], float]:
 
 
 async def _page_up(app: TerminalApp, pilot: Pilot[Any]) -> float:
-    """Until other lines stand on the screen."""
+    """Page up, and wait until the screen shows other lines."""
     before, began, end = _screen(app), time.perf_counter(), time.perf_counter() + 5
     app.action_page(-1)
     while _screen(app) == before and time.perf_counter() < end:

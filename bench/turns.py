@@ -10,7 +10,7 @@ ROUNDS = 6
 TURNS = 410
 EARLY, LATE = range(5, 35), range(375, 405)  # around turn 10, once everything is imported, and turn 400
 FIRST = range(5, 105)
-STRETCH = 10  # turns that make one sample: short ones often fall into a quiet moment
+STRETCH = 10  # turns that make one sample; short ones often fall into a quiet moment
 
 
 def costs(seen: Seen) -> list[float]:
@@ -19,7 +19,7 @@ def costs(seen: Seen) -> list[float]:
 
 
 def samples(runs: list[list[float]], turns: range) -> list[float]:
-    """Milliseconds a turn, for each stretch of each run."""
+    """Milliseconds per turn, for each stretch of each run."""
     starts = range(turns.start, turns.stop, STRETCH)
     return ms([sum(run[start : start + STRETCH]) / STRETCH for run in runs for start in starts])
 
@@ -43,5 +43,5 @@ def measure(rig: Rig) -> list[Row]:
 
 
 def above(ours: list[float], bare: list[float]) -> list[float]:
-    """Rank by rank, so that the least is held against the least."""
+    """Differences by rank, so that the minimum is compared with the minimum."""
     return [a - b for a, b in zip(sorted(ours), sorted(bare), strict=True)]

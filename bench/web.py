@@ -1,6 +1,6 @@
-"""Measures the hub and its page: `python bench/web.py`. Parts that need a browser are left out where there is none.
+"""Measures the hub and its page: `python bench/web.py`. Without a browser, the parts that need one are left out.
 
-A session of 10,000 steps and one with 20 agents that write at once are made by real programs; a script plays the model.
+Real programs make a session of 10,000 steps and one with 20 agents that write at once; a script plays the model.
 """
 
 import gzip
@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-m", "teamwright"]
 ROUNDS = 5
 STEPS, EACH = 20, 499
 LOAD = 20.0  # seconds
-DEAF = 700  # milliseconds: a card that has just come up hears nothing
+DEAF = 700  # milliseconds: a card ignores input when it has just appeared
 PAINTED = """async () => {
   const found = () => performance.getEntriesByName("first-contentful-paint")[0];
   while (!found()) await new Promise(requestAnimationFrame);
@@ -78,7 +78,7 @@ class Place:
         return ["--model", f"script/{file}"]
 
     def start(self, *args: str) -> tuple[subprocess.Popen[bytes], dict[str, Any], float]:
-        """The hub, its link, and the seconds until that was printed."""
+        """Start the hub; return its link, and the seconds until it was printed."""
         began = time.perf_counter()
         argv = [*PROGRAM, "web", "--port", "0", "--no-open", "--json", *args]
         quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -144,7 +144,7 @@ def pages(place: Place, port: int, id: str) -> list[Row]:
 
 
 def paints(browser: Any, port: int, path: str) -> list[float]:
-    """Each in a context of its own, so that nothing is cached."""
+    """Measure each paint in a fresh context, so that nothing is cached."""
     found = list[float]()
     for _ in range(ROUNDS):
         context = browser.new_context(viewport={"width": 1360, "height": 840})
@@ -156,7 +156,7 @@ def paints(browser: Any, port: int, path: str) -> list[float]:
 
 
 def answers(place: Place, port: int, page: Any) -> list[Row]:
-    """From a question to its card, and from the click to the stored answer."""
+    """Time from a question to its card, and from the click to the stored answer."""
     script = [{"tool": "Bash", "input": {"command": f"touch asked-{n}"}} for n in range(ROUNDS)]
     argv = [*PROGRAM, "-p", "go", "--listen", *place.model([*script, "done"], "ask")]
     page.goto(f"http://127.0.0.1:{port}/")
@@ -180,7 +180,7 @@ def answers(place: Place, port: int, page: Any) -> list[Row]:
 
 
 def busy(pid: int) -> float:
-    """Seconds of processor time so far."""
+    """Processor seconds so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -219,7 +219,7 @@ def in_browser(place: Place, port: int, token: str, id: str, hub: int) -> list[R
 
 
 def loaded(place: Place, port: int, page: Any, hub: int) -> list[Row]:
-    """Twenty agents that write at once, one of them looked at."""
+    """Twenty agents write at once, and the page shows one of them."""
     words = " ".join(f"word{n}" for n in range(6_000))
     agents = [
         {"tool": "Agent", "input": {"description": f"writer {n}", "prompt": "SCRIPT:writer", "run_in_background": True}}

@@ -1,4 +1,4 @@
-"""Making an agent's worktree against the bare `git worktree add`, in a repository of 2,000 files, round by round."""
+"""Makes an agent's worktree and runs a bare `git worktree add`, in turns, in a repository of 2,000 files."""
 
 import subprocess
 import time

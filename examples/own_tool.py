@@ -1,4 +1,4 @@
-"""Give the agent tools of your own: plain functions with types. Their docstrings are what the model reads.
+"""Give the agent tools of your own: plain functions with types. The model reads their docstrings.
 
 python examples/own_tool.py
 """
@@ -43,7 +43,7 @@ async def main() -> None:
         async with session(home, model=model, home=home, tools=[stock, order]) as agent:
             print((await agent.ask("See to it that no part is missing.")).text)
     print(STOCK)
-    for message in model.requests[-1].messages:  # what the model read of them
+    for message in model.requests[-1].messages:  # the results that the model read
         for result in message.blocks:
             if isinstance(result, ToolResult):
                 print("failed" if result.is_error else "fine", *(part.text for part in result.content))

@@ -1,4 +1,4 @@
-"""Lead a team from code: two teammates share a list of tasks, talk to each other and to you, and are sent home.
+"""Lead a team from code: two teammates share a task list, talk to each other and to you, and are dismissed.
 
 python examples/team.py
 """
@@ -10,7 +10,7 @@ import anyio
 
 from teamwright import ScriptedModel, call, session
 
-# A model decides by itself what to do; these scripts stand in for one, a part for each teammate.
+# A model decides by itself what to do; these scripts stand in for one, one part for each teammate.
 LEAVE = {"type": "shutdown_response", "request_id": "{{re:(shutdown-[0-9a-f]+)}}", "approve": True}
 SCRIPTS = {
     "cook": [
@@ -24,7 +24,7 @@ SCRIPTS = {
         call("SendMessage", to="team-lead", message=LEAVE),
     ],
     "clerk": [
-        "Ready.",  # it is idle now, and takes the next task that is free by itself
+        "Ready.",  # it is idle now, and takes the next free task by itself
         call("Read", file_path="soup.txt"),
         call("Write", file_path="menu.txt", content="Today: soup\n"),
         call("TaskUpdate", taskId="2", status="completed"),

@@ -1,4 +1,4 @@
-"""A screen of the app as an SVG: small, and with no font or file from elsewhere."""
+"""Draws a screen of the app as a small SVG, without fonts or files from elsewhere."""
 
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
@@ -16,7 +16,7 @@ SIZE, WIDTH, HEIGHT, MARGIN, TOP = (
     12,
     30,
 )  # of letters, columns, lines, the frame and its bar, in pixels
-REVERSED = "#d7dae0"  # behind letters that are reversed and have no colour
+REVERSED = "#d7dae0"  # behind reversed letters without a colour
 BUTTONS = ("#ff5f57", "#febc2e", "#28c840")
 FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK SC', monospace"
 
@@ -27,7 +27,7 @@ def picture(lines: list[Strip], title: str, *, back: str, plain: str) -> str:
 
 
 def opening(width: float, height: float, title: str, back: str) -> str:
-    """With a window, so that the picture has an edge on any page."""
+    """The head of the SVG, with a window frame, so that the picture has an edge on any page."""
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
     edge = f'x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="8"'
     return "\n".join([
@@ -71,7 +71,7 @@ def _row(line: Strip, top: float, back: str) -> Iterator[str]:
 
 
 def _spaced(text: str) -> str:
-    """Browsers make one space of several, unless they may not break there."""
+    """The text with spaces that browsers do not collapse."""
     return escape(text).replace(" ", "\u00a0")
 
 

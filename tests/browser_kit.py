@@ -1,4 +1,4 @@
-"""The page in a real browser. Skipped where Chromium or Playwright is missing; no browser is ever downloaded."""
+"""The page in a real browser. Skipped if Chromium or Playwright is missing; no browser is ever downloaded."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from program import Live, Program, bash
 from web_kit import WebHub
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# What a browser says of a hub that is away or being killed, of a key that is void, and of what is refused.
+# What a browser logs about a hub that is away or being killed, a void key, and refused requests.
 AWAY = ("ERR_CONNECTION_", "ERR_EMPTY_RESPONSE", "WebSocket connection", "401 (", "403 (", "409 (")
-EVIL = "evil.example"  # a name that leads to this machine, as a rebound one does
+EVIL = "evil.example"  # a name that resolves to this machine, as after DNS rebinding
 OpenPage = Callable[..., Any]
 
 
 def open_browser() -> Iterator[Any]:
-    """One for all tests of a file."""
+    """One browser for all tests of a file."""
     api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
@@ -30,7 +30,7 @@ def open_browser() -> Iterator[Any]:
 
 
 def open_pages(chromium: Any, web: WebHub) -> Iterator[OpenPage]:
-    """Pages that are logged in; what a console complains of fails the test."""
+    """Pages that are logged in; complaints in the console fail the test."""
     contexts: list[Any] = []
     wrong: list[str] = []
 

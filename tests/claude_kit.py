@@ -1,4 +1,4 @@
-"""Transcripts as another program writes them: one JSON object in a line, linked by `parentUuid`."""
+"""Transcripts as another program writes them: one JSON object per line, linked by `parentUuid`."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ START = "2026-03-04T10:00:{:02d}.000Z"
 
 
 class Sheet:
-    """Lines of one session; each hangs on the one before unless told otherwise."""
+    """Lines of one session; each is linked to the previous one unless told otherwise."""
 
     def __init__(self, cwd: Path | str, id: str = ID) -> None:
         self.cwd, self.id = str(cwd), id

@@ -1,4 +1,4 @@
-"""A collector on loopback that speaks OTLP over HTTP, and what arrived there."""
+"""A collector on loopback that speaks OTLP over HTTP and keeps what arrives."""
 
 import gzip
 import threading
@@ -47,7 +47,7 @@ def _found(raw: Any) -> dict[str, Any]:
 
 
 class Collector:
-    """`status` other than 200 refuses; `holds` answers only once `release` is called."""
+    """Any `status` but 200 refuses; with `holds` it answers only once `release` is called."""
 
     def __init__(self, status: int = 200, *, holds: bool = False) -> None:
         self.bodies: list[tuple[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""Fixtures that every room uses."""
+"""Fixtures for all tests."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from teamwright.core.data.message import Message, Text
 from teamwright.models.scripted import ScriptedModel
 from teamwright.runtime.session import Session
 
-# How fast the machine is at the moment is no property of what is tested; where time matters, a test says so itself.
+# The machine's current speed must not fail a property test; where time matters, a test says so itself.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """For a script that tries them again, one by one: a line for each test that failed."""
+    """Print one line for each failed test, for a script that repeats them one by one."""
     if file := os.environ.get("TEAMWRIGHT_TEST_FAILED"):
         bad = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
         Path(file).write_text("".join(f"{id}\n" for id in dict.fromkeys(bad)))
@@ -58,7 +58,7 @@ def anyio_backend() -> str:
 
 
 class Walk(Struct):
-    """What a session did, as its watchers saw it."""
+    """A session's events, as its watchers saw them."""
 
     session: Session
     model: ScriptedModel
@@ -98,7 +98,7 @@ class Walker:
 
     @property
     def store(self) -> Path:
-        """Where transcripts and rows are: in its home, or in that of the one space of an engine that it knows."""
+        """The directory of transcripts and rows: in the session's home, or of the one engine space that it knows."""
         home = self.home / ".teamwright"
         return next((path for path in home.glob("engines/*") if path.is_dir()), home) if Chosen.engine else home
 
@@ -127,13 +127,13 @@ def walker(tmp_path: Path) -> Walker:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """The program as a subprocess, in a home and a project of its own."""
+    """Run the program as a subprocess, in a home and a project of its own."""
     program = Program(tmp_path)
     yield program
     program.close()
 
 
-# One conftest for all: tests import `Walker` from the module of this name.
+# One conftest for all tests: they import `Walker` from the module of this name.
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def collector() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Any]:
-    """A lead's machine with a repository, at an engine, for workers to join."""
+    """A lead's machine with a repository, connected to an engine, for workers to join."""
     from engine_kit import Engines
     from remote_stage import Stage
 
@@ -173,7 +173,7 @@ def shop(tmp_path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Closed before tests of other files: Playwright keeps an event loop open, beside which no other can run."""
+    """Close the browser before other files' tests: Playwright keeps an event loop open, which allows no other."""
     from browser_kit import open_browser
 
     yield from open_browser()
@@ -181,7 +181,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def web(chromium: Any, program: Program) -> Iterator[Any]:
-    """The hub, which a browser is to open."""
+    """A hub for a browser to open."""
     from web_kit import WebHub
 
     hub = WebHub(program).enter()
@@ -191,7 +191,7 @@ def web(chromium: Any, program: Program) -> Iterator[Any]:
 
 @pytest.fixture
 def page(chromium: Any, web: Any) -> Iterator[Callable[..., Any]]:
-    """Opens pages of the hub."""
+    """Open pages of the hub."""
     from browser_kit import open_pages
 
     yield from open_pages(chromium, web)

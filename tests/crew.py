@@ -1,4 +1,4 @@
-"""A session with agents under it, played by scripts that may wait for one another."""
+"""A session with agents whose scripts may wait for one another."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -48,13 +48,13 @@ def stage(scripts: Mapping[str, Sequence[Any]]) -> ScriptedModel:
 
 
 def script_of(request: Request) -> str:
-    """By the first message that names one: a reminder of the mode may come before it."""
+    """The script is named by the first message with a mark: a reminder of the mode may come before it."""
     marks = (_MARK.search(message.text) for message in request.messages if message.role == "user")
     return next((found[1] for found in marks if found), "main")
 
 
 def after(event: anyio.Event, step: Any) -> Callable[[Request], Awaitable[Any]]:
-    """A step that is said once something has happened."""
+    """A step that waits until something has happened."""
 
     async def play(_: Request) -> Any:
         with anyio.fail_after(LIMIT):
@@ -65,7 +65,7 @@ def after(event: anyio.Event, step: Any) -> Callable[[Request], Awaitable[Any]]:
 
 
 def marking(event: anyio.Event, step: Any) -> Callable[[Request], Any]:
-    """A step that tells others that it was asked for."""
+    """A step that tells others that it was requested."""
 
     def play(_: Request) -> Any:
         event.set()
@@ -81,7 +81,7 @@ class Crew:
         self._watch = session.watch(deltas=False)
 
     async def play(self, prompt: str = "go") -> TurnEnded:
-        """Say something and wait until nothing is left to be done; the last end of the main agent's turns."""
+        """Say something and wait until nothing is left to do; return the last end of the main agent's turns."""
         await self.say(prompt)
         with anyio.fail_after(LIMIT):
             await self.session.idle()
@@ -157,7 +157,7 @@ def events_of(walker: Walker, agent: str) -> list[Any]:
 
 
 def check_valid(messages: Sequence[Message]) -> None:
-    """Every call has exactly one result, in the message that follows it; no reply follows another one."""
+    """Every call has exactly one result, in the next message; no reply follows another one."""
     owed: list[str] = []
     for before, message in zip((None, *messages), messages, strict=False):
         assert message.blocks
@@ -168,7 +168,7 @@ def check_valid(messages: Sequence[Message]) -> None:
 
 
 def write_agent(walker: Walker, name: str, *fields: str, body: str = "You work.") -> Path:
-    """A definition in the user's directory."""
+    """Write a definition to the user's directory."""
     file = walker.home / ".teamwright/agents" / f"{name}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(["---", f"name: {name}", "description: A test agent", *fields, "---", body, ""]))

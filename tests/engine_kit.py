@@ -31,7 +31,7 @@ class Server:
     """A real nats-server that syncs on each write. It can be killed and started again, with another disk."""
 
     def __init__(self, root: Path, most: str = "") -> None:
-        """`most`: how much it may store."""
+        """`most`: the storage limit."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
@@ -40,7 +40,7 @@ class Server:
         self.start()
 
     def furnish(self, most: str = "") -> None:
-        """How it is from its next start on."""
+        """Set how it runs from its next start on."""
         limit = f", max_file_store: {most}" if most else ""
         store = f'jetstream {{store_dir: "{self.root}/store", sync_interval: always{limit}}}\n'
         (self.root / "server.conf").write_text(f'listen: "127.0.0.1:{self.port}"\n{store}')
@@ -64,12 +64,12 @@ class Server:
             self._process = None
 
     def pause(self, *, over: bool = False) -> None:
-        """What is sent to it meanwhile waits in its socket."""
+        """Suspend the process, or continue it with `over`. Meanwhile, what is sent to it waits in its socket."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT if over else signal.SIGSTOP)
 
     def last(self, seconds: float) -> None:
-        """So long is an outage: that is what others have to bear."""
+        """Let an outage last this long."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(0.05)
@@ -100,14 +100,14 @@ class Engines:
 
 
 class Host:
-    """One machine: a home and a process that is connected."""
+    """One machine: a home and a connected process."""
 
     def __init__(self, replica: Replica, log: NatsLog) -> None:
         self.replica, self.log = replica, log
 
     @property
     def database(self) -> Database:
-        """For the tables."""
+        """The store, for the tables."""
         return cast("Database", self.replica)
 
 
@@ -145,13 +145,13 @@ async def caught_up(host: Host, with_: Host) -> None:
 
 
 async def seq_of(host: Host) -> int:
-    """How far it has applied the log."""
+    """The number of the last entry that it has applied."""
     return (await host.replica.look(read_cursor)).seq
 
 
 @asynccontextmanager
 async def open_replicated(home: Path) -> AsyncIterator[Host]:
-    """In a space of its own. At the end its log is applied to an empty replica: every row must be the same."""
+    """A replica in its own space. At the end, its log is applied to an empty replica: every row must be the same."""
     address = Engines.get().new_space()
     async with open_host(home, address) as host:
         yield host

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CUT = "cut"  # reset the connection
-CLOSE = "close"  # end it in good order
+CLOSE = "close"  # close the connection cleanly
 HANG = "hang"  # say nothing more until the client goes away
-PROBES = ("/props", "/v1/models", "/api/ps", "/api/v0/models")  # where local servers tell of a context size
+PROBES = ("/props", "/v1/models", "/api/ps", "/api/v0/models")  # where local servers report a context size
 PACE = 0.02  # seconds between two drops
 
 
 @dataclass
 class Drip:
-    """The same bytes again and again, for so many times or until the client goes away."""
+    """The same bytes again and again, a number of times or until the client goes away."""
 
     data: bytes
     times: int = 1_000_000
@@ -27,7 +27,7 @@ Step = bytes | str | asyncio.Event | Drip
 
 @dataclass
 class Asked:
-    """One request as it came in."""
+    """One request as it arrived."""
 
     method: str
     path: str
@@ -41,9 +41,9 @@ class Asked:
 
 @dataclass
 class FakeApi:
-    """Each request takes the next play; the last one is played again and again. A path of `routes` has its own play.
+    """Each request takes the next play; the last one is repeated. A path in `routes` has its own play.
 
-    Questions for the context size are no part of the play: unless there is a route, the answer is 404.
+    Questions for the context size are not part of the play: without a route, the answer is 404.
     """
 
     plays: list[Sequence[Step]] = field(default_factory=list)
@@ -102,7 +102,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
 
 
 async def _play(play: Sequence[Step], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """False if the connection is over."""
+    """Play one answer; False if the connection is over."""
     for step in play:
         match step:
             case bytes():
@@ -147,7 +147,7 @@ def answer(status: int, body: Any = b"", **headers: str) -> list[Step]:
 
 
 def stream(data: bytes, *, size: int = 0, end: str | None = None) -> list[Step]:
-    """Server-sent events as HTTP chunks of `size` bytes; `end` breaks off where the last chunk would be."""
+    """Server-sent events as HTTP chunks of `size` bytes; `end` breaks off in place of the last chunk."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     step = size or max(len(data), 1)
     chunks = [data[i : i + step] for i in range(0, len(data), step)]
@@ -168,7 +168,7 @@ LOCAL = ("llama.cpp", "vLLM", "Ollama", "LM Studio")
 
 
 def local_routes(server: str, window: int) -> dict[str, Sequence[Step]]:
-    """How a server of one's own tells of a model `m` with a window of so many tokens."""
+    """How a local server reports a model `m` with a window of that many tokens."""
     said: dict[str, dict[str, Any]] = {
         "llama.cpp": {"/props": {"default_generation_settings": {"n_ctx": window}}},
         "vLLM": {"/v1/models": {"data": [{"id": "x", "max_model_len": 9}, {"id": "m", "max_model_len": window}]}},
@@ -179,5 +179,5 @@ def local_routes(server: str, window: int) -> dict[str, Sequence[Step]]:
 
 
 def said_routes(said: dict[str, Any]) -> dict[str, Sequence[Step]]:
-    """What it does not know it answers with 404."""
+    """Routes that answer these paths; every other path gets a 404."""
     return {path: answer(200, said[path]) if path in said else answer(404, {}) for path in (*PROBES, "/api/show")}

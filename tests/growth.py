@@ -1,4 +1,4 @@
-"""Whether work grows with its input or with the square of it, by the processor's own clock."""
+"""Tells whether work grows linearly with its input or with its square, measured in processor time."""
 
 import time
 from collections.abc import Callable
@@ -16,6 +16,6 @@ def _seconds(work: Callable[[str], object], text: str) -> float:
 
 
 def is_linear(work: Callable[[str], object], piece: str) -> bool:
-    """Eight times the text takes less than 24 times as long. Under 50 ms nothing can be told, and nothing is slow."""
+    """Eight times the text takes less than 24 times as long. Below 50 ms nothing can be told, and nothing is slow."""
     large = _seconds(work, piece * SMALL * TIMES)
     return large < 0.05 or large < MOST * _seconds(work, piece * SMALL)

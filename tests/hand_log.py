@@ -1,4 +1,4 @@
-"""Entries of an engine's log by hand, with the time stamps that a test wants."""
+"""Makes entries of an engine's log by hand, with chosen time stamps."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ START = 1_700_000_000_000
 
 
 class Log:
-    """Everybody has a lead's rights."""
+    """A log in which everybody has a lead's rights."""
 
     def __init__(self, database: Database) -> None:
         self.database, self.at, self._seq, self._k = database, START, 0, dict[str, int]()
 
     async def entry(self, process: str, *acts: Act[Any], after: int = 1, name: str = "ada") -> list[Any]:
-        """So many milliseconds after the one before: what came of it."""
+        """Append an entry this many milliseconds after the previous one; return its outcome."""
         self.at, self._seq = self.at + after, self._seq + 1
         self._k[process] = self._k.get(process, 0) + 1
         data = encode_entry(ProcessId(process), self._k[process], list(acts))

@@ -1,4 +1,4 @@
-"""Hooks of the user's settings that write down what they are told."""
+"""Hooks in the user's settings that record their input."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writes down every act that reaches a database, and applies them all to an empty one: the rows must be equal."""
+"""Records every act that reaches a database, and applies them all to an empty one: the rows must be equal."""
 
 import sqlite3
 import tempfile
@@ -17,7 +17,7 @@ from teamwright.store.db.database import Database, open_database
 
 
 class Entry(Struct):
-    """One act as JSON, with what it was told and what came of it."""
+    """One act as JSON, with its context and its outcome."""
 
     data: bytes
     now: int
@@ -53,7 +53,7 @@ class _Again(Struct, frozen=True):
 
 
 class Journal:
-    """A database that keeps a journal. `database` is it, for the tables."""
+    """A database that keeps a journal; `database` is the same for the tables."""
 
     def __init__(self, database: Database, entries: list[Entry] | None = None) -> None:
         """`entries` are those of an earlier process."""
@@ -73,7 +73,7 @@ class Journal:
         self._inner.write_soon(_Written(act, self.entries))
 
     async def replay(self) -> None:
-        """To an empty store: every outcome and every row must come again."""
+        """Apply everything to an empty store: every outcome and every row must be the same."""
         await self._inner.flush()
         with tempfile.TemporaryDirectory() as root:
             other = await open_database(Path(root) / "state.db")
@@ -90,7 +90,7 @@ class Journal:
 
 @asynccontextmanager
 async def journaled(database: Database) -> AsyncIterator[Journal]:
-    """At the end the journal is replayed, unless somebody else has written to the same file meanwhile."""
+    """Replays the journal at the end, unless another writer has used the same file meanwhile."""
     journal, version = Journal(database), await database.data_version()
     yield journal
     if await database.data_version() == version:

@@ -1,4 +1,4 @@
-"""A repository with branches that are ready, a queue for it, and the check that every tree must pass."""
+"""A repository with finished branches, a queue for it, and the check that every tree must pass."""
 
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ def branch(repo: Path, name: str, files: dict[str, str], base: str = "main") -> 
 
 
 def commit_on(repo: Path, name: str, files: dict[str, str]) -> str:
-    """One more commit on a branch that nobody has checked out."""
+    """One more commit on a branch that is not checked out."""
     tree = repo.parent / f"more-{name.replace('/', '-')}"
     git(repo, "worktree", "add", "-q", str(tree), name)
     for file, text in files.items():
@@ -47,7 +47,7 @@ def commit_on(repo: Path, name: str, files: dict[str, str]) -> str:
 
 
 class Yard(Struct):
-    """Where branches land in a test. `told` is every state that an entry was in, in order."""
+    """Where branches land in a test. `told` lists every state of every entry, in order."""
 
     repo: Path
     state: StateStore
@@ -105,7 +105,7 @@ async def open_yard(root: Path) -> AsyncGenerator[Yard]:
 
 
 def left_trees(repo: Path) -> list[str]:
-    """Trees of the queue that are still there, on the disk or in git's register."""
+    """Trees of the queue that still exist, on disk or in git's list."""
     listed = [line for line in git(repo, "worktree", "list", "--porcelain").splitlines() if "/.landing-" in line]
     folder = repo / ".teamwright" / "worktrees"
     return listed + [

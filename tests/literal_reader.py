@@ -1,8 +1,8 @@
-"""A model that does only what the texts say: it takes what it is handed, and answers in the form that it was shown.
+"""A model that does only what the texts say: it takes what it is given, and answers in the form that it was shown.
 
-It knows no tool's arguments by heart besides those for commands. What it sends is put together from words that it has
-read: a request's id, the form of its answer, the number of a task, the branch of a worktree. Where the words are not
-there, it ends its turn.
+It knows no tool's arguments in advance except those of commands. It builds its calls from words that it has read: a
+request's id, the form of its answer, the number of a task, the branch of a worktree. If the words are missing, it ends
+its turn.
 """
 
 import html
@@ -35,7 +35,7 @@ class Reader:
         return self._obey(request) or "I have nothing left to do."
 
     def _obey(self, request: Request) -> Any:
-        """The first thing that a text asks for and that was not done yet."""
+        """Do the first thing that a text asks for and that is not done yet."""
         known, calls = _everything(request), [c for m in request.messages for c in m.calls]
         for text in _read(request.messages):
             for step in self._steps(text, known):
@@ -54,13 +54,13 @@ class Reader:
 
 
 def _everything(request: Request) -> str:
-    """All that it knows: its prompt, its tools, the conversation."""
+    """Everything it knows: its prompt, its tools, the conversation."""
     tools = [f"{tool.name}: {tool.description} {json.dumps(tool.schema)}" for tool in request.tools]
     return "\n".join([*request.system, *tools, *_read(request.messages)])
 
 
 def _read(messages: Sequence[Message]) -> list[str]:
-    """What it was told and what calls gave back, in order, each text by itself."""
+    """What it was told and what its calls returned, in order, each text separately."""
     found: list[str] = []
     for block in (b for m in messages if m.role == "user" for b in m.blocks):
         inner = block.content if isinstance(block, ToolResult) else (block,)
@@ -88,7 +88,7 @@ def _answer(text: str, known: str) -> list[ToolCall]:
 
 
 def _plan(text: str) -> list[ToolCall]:
-    """Only where it is told to: being in plan mode is not enough."""
+    """Plan only if told to: plan mode alone is not enough."""
     told = "lan mode" in text and re.search(r"(?:call|with|hand it in with) ExitPlanMode", text)
     return [call("ExitPlanMode", plan="1. Do what I was asked for.")] if told else []
 
@@ -99,7 +99,7 @@ def _carry_out(text: str, known: str) -> list[ToolCall]:
 
 
 def _work(text: str, known: str) -> list[ToolCall]:
-    """A command that it is told to run; of a task, then its completion."""
+    """Run the command that it is told to run; for a task, complete it afterwards."""
     order, task = _ORDER.search(text), _TASK.search(text)
     if task is None:
         return [call("Bash", command=order[1])] if order and "teammate-message" in text else []
@@ -109,6 +109,6 @@ def _work(text: str, known: str) -> list[ToolCall]:
 
 
 def _merge(text: str, known: str) -> list[ToolCall]:
-    """The lead brings in branches that it is told of, if it is told to."""
+    """As the lead, merge the branches that it is told about, if it is told to."""
     found = _BRANCH.search(text)
     return [call("Bash", command=f"git merge -q {found[1]}")] if found and "git merge" in known else []

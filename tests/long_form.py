@@ -1,4 +1,4 @@
-"""Tests that take too long for every change: `make long` plays them."""
+"""Marks tests that take too long for every change: `make long` runs them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Pictures made by hand: as small as their kinds allow, of any size that they claim."""
+"""Handmade pictures: as small as their formats allow, of any size that they claim."""
 
 import base64
 import struct
@@ -19,7 +19,7 @@ def png(width: int = 2, height: int = 2) -> bytes:
 def jpeg(width: int = 2, height: int = 2) -> bytes:
     parts = [
         (0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0"),
-        (0xE1, b"Exif\0\0\xff\xd8\xff\xc0\0\x11\x08\0\1\0\1\xff\xd9"),  # a picture in the picture, which is not it
+        (0xE1, b"Exif\0\0\xff\xd8\xff\xc0\0\x11\x08\0\1\0\1\xff\xd9"),  # an embedded thumbnail
         (0xC4, b"\0" + bytes(16)),
         (0xC2, struct.pack(">BHHB", 8, height, width, 1) + b"\1\x11\0"),
         (0xDA, b"\1\1\0\0\x3f\0"),

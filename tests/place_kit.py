@@ -1,4 +1,4 @@
-"""Words for stories about the real program with a team, wherever its teammates run."""
+"""Helpers for stories about the real program with a team, wherever its teammates run."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def until(check: Callable[[], Any], what: str) -> Any:
 
 
 def teammates(program: Program) -> list[int]:
-    """Processes of teammates that have this program's home."""
+    """Teammates' processes that have this program's home."""
     found = []
     for entry in Path("/proc").iterdir():
         try:

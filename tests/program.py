@@ -20,7 +20,7 @@ HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\
 
 
 def check_clean(text: str) -> None:
-    """Nothing in it could move a cursor, hide or turn words around on somebody's terminal."""
+    """Check that nothing could move a cursor, or hide or reorder words on a terminal."""
     found = HIDDEN.search(text)
     assert found is None, f"{found[0]!r} in {text[max(0, found.start() - 60) : found.end() + 60]!r}"
 
@@ -61,7 +61,7 @@ def tool_results(lines: list[dict[str, Any]]) -> list[tuple[str, bool]]:
 
 @dataclass
 class Live:
-    """One that runs: lines go in and come out, and every wait has a limit."""
+    """A running program: lines go in and out, and every wait has a limit."""
 
     process: subprocess.Popen[bytes]
     errors: Path
@@ -90,7 +90,7 @@ class Live:
             self._news.notify_all()
 
     def seen(self, **fields: Any) -> dict[str, Any]:
-        """The first line with these fields, waited for."""
+        """Wait for the first line with these fields."""
         return self.wait_for(lambda line: all(line.get(k) == v for k, v in fields.items()))
 
     def wait_for(self, wanted: Callable[[dict[str, Any]], bool], *, after: int = 0) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Live:
         self.send({"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"})
 
     def ask(self, subtype: str, **fields: Any) -> dict[str, Any]:
-        """A control request and its answer."""
+        """Send a control request and return its answer."""
         id = f"r{next(self._ids)}"
         self.send({"type": "control_request", "request_id": id, "request": {"subtype": subtype, **fields}})
         answer = self.wait_for(lambda line: line["type"] == "control_response" and line["response"]["request_id"] == id)
@@ -134,7 +134,7 @@ class Live:
         self.send({"type": "control_response", "response": body})
 
     def results(self, many: int) -> list[dict[str, Any]]:
-        """The first `many` results, waited for."""
+        """Wait for the first `many` results."""
         before = 0
         for _ in range(many):
             line = self.wait_for(lambda line: line["type"] == "result", after=before)
@@ -142,7 +142,7 @@ class Live:
         return [line for line in self.lines if line["type"] == "result"]
 
     def end(self) -> Ran:
-        """No more input; wait for the program to end by itself."""
+        """Close the input and wait for the program to end by itself."""
         if self.process.stdin and not self.process.stdin.closed:
             self.process.stdin.close()
         rc = self.process.wait(LIMIT)
@@ -165,7 +165,7 @@ class Program:
         self._started: list[Live] = []
 
     def model(self, script: Any) -> list[str]:
-        """The options that let a script play the model."""
+        """Options that let a script play the model."""
         file = self.root / "script.json"
         file.write_text(json.dumps(script))
         return ["--model", f"script/{file}"]
@@ -191,7 +191,7 @@ class Program:
         return self.run("-p", text, "--output-format", "stream-json", "--verbose", *args, script=script, **more)
 
     def start(self, *args: str, script: Any = None, env: dict[str, str] | None = None, pipe: bool = False) -> Live:
-        """`pipe`: standard input stays open, for `send` and `say`."""
+        """With `pipe`, standard input stays open, for `send` and `say`."""
         argv = [*ARGV, *args, *(self.model(script) if script is not None else ())]
         errors = self.root / f"stderr{len(self._started)}"
         with errors.open("wb") as file:
@@ -204,7 +204,7 @@ class Program:
         return live
 
     def talk(self, script: Any, *args: str, **more: Any) -> Live:
-        """The program as an SDK starts it: JSON lines both ways, questions included."""
+        """Start the program as an SDK does: JSON lines both ways, questions included."""
         formats = ["--input-format", "stream-json", "--output-format", "stream-json"]
         return self.start(*formats, "--permission-prompt-tool", "stdio", *args, script=script, pipe=True, **more)
 
@@ -224,7 +224,7 @@ class Program:
 
 
 def alive(pid: int) -> bool:
-    """Does it exist, and is it more than a zombie?"""
+    """Does it exist, and is it not a zombie?"""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

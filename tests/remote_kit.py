@@ -1,4 +1,4 @@
-"""An engine as `engine init` makes it, and workers with homes of their own, for tests of the whole program."""
+"""An engine as `engine init` makes it, and workers with their own homes, for tests of the whole program."""
 
 import socket
 import subprocess
@@ -8,7 +8,7 @@ from program import ARGV, Live, Program, wait_file
 
 
 class Site:
-    """One directory is one machine."""
+    """A machine, in one directory."""
 
     def __init__(self, program: Program, root: Path) -> None:
         self.lead, self.root, self.engine = program, root, root / "engine"
@@ -37,7 +37,7 @@ class Site:
         return found
 
     def worker(self, name: str, *more: str) -> subprocess.Popen[str]:
-        """It has joined on return."""
+        """Start a worker; it has joined on return."""
         here = self.machine(name)
         argv = [*ARGV, "worker", "--join", f"@{self.engine}/worker.url", "--name", name, *more]
         with (here.root / "worker.err").open("w") as errors:

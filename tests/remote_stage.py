@@ -1,4 +1,4 @@
-"""A lead and workers, each with a home of its own, at a real server: for tests of agents on other machines."""
+"""A lead and workers, each with its own home, on a real server: for tests of agents on other machines."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def until(seen: Callable[[], Any], what: str) -> Any:
 
 
 class Worker:
-    """`teamwright worker` with a home of its own, as on another machine."""
+    """`teamwright worker` with its own home, as on another machine."""
 
     def __init__(self, stage: "Stage", name: str, *flags: str, join: str = "", **more: str) -> None:
         self.home, self.out = stage.root / name, stage.root / f"{name}.out"
@@ -83,7 +83,7 @@ class Stage:
             worker.stop()
 
     def worker(self, name: str, *flags: str, lease: str = LEASE, join: str = "", **env: str) -> Worker:
-        """It has joined on return."""
+        """Start a worker; it has joined on return."""
         more = env | {"TEAMWRIGHT_LEASE_SECONDS": lease}
         self.workers.append(Worker(self, name, *flags, join=join, **more))
         return self.workers[-1].ready()

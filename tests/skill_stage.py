@@ -1,4 +1,4 @@
-"""A session in whose project there are skills, with a desk for them and a gate that knows what they allow."""
+"""A session whose project has skills, with a desk for them and a gate that knows what they allow."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ from teamwright.tools.catalog import CATALOG
 
 
 class StagedSkillTool(SkillTool):
-    """The tool of a session, with the stage's own desk in the place of the session's."""
+    """The session's tool, with the stage's desk in place of the session's."""
 
     def __init__(self, made: "SkillStage", spec: ToolSpec, *, can_read: bool) -> None:
         super().__init__(spec, can_read=can_read)

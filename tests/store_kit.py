@@ -1,4 +1,4 @@
-"""Which store the tests run on, and single statements as acts, for tests that put rows into it by hand."""
+"""Which store the tests run on, and single statements as acts, for tests that write rows by hand."""
 
 import sqlite3
 from collections.abc import Callable

@@ -31,7 +31,7 @@ with local_server(Path(sys.argv[2])) as server:
 
 @contextmanager
 def holder(room: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that keeps a local server until its standard input ends."""
+    """A process that keeps a local server running until its standard input ends."""
     argv = [sys.executable, "-c", HOLDER, str(BENCH), str(room)]
     with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:

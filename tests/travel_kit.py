@@ -1,4 +1,4 @@
-"""Code that travels, in tests: an engine's objects as files, and two machines with real repositories."""
+"""Travelling code in tests: an engine's objects as files, and two machines with real repositories."""
 
 import shutil
 from pathlib import Path

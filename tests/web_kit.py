@@ -12,7 +12,7 @@ from typing import Any
 
 from program import ARGV, LIMIT, Program
 
-PAUSE = 0.03  # between two looks
+PAUSE = 0.03  # between two polls
 
 
 class Reply:

@@ -1,4 +1,4 @@
-"""A wire between a process and a server that can be cut: a TCP proxy on loopback."""
+"""A connection between a process and a server that can be cut: a TCP proxy on loopback."""
 
 import contextlib
 import socket
@@ -7,10 +7,10 @@ from types import TracebackType
 
 
 class Wire:
-    """While it is cut, nothing passes and nobody is told: connections stay open and lead nowhere, also afterwards."""
+    """While it is cut, nothing passes and nobody is told: connections stay open but dead, even afterwards."""
 
     def __init__(self, port: int) -> None:
-        """To this port of loopback."""
+        """Forward to this loopback port."""
         self._target, self._whole = port, threading.Event()
         self._whole.set()
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Small repositories to make worktrees of, and questions about them that git itself answers."""
+"""Small repositories for worktrees, and questions about them that git itself answers."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
-"""The page in a real browser: with a mouse, with keys alone, on a phone, and against text that wants to be more.
+"""The page in a real browser: with a mouse, with keys alone, on a phone, and against hostile text.
 
-Skipped where Chromium or Playwright is missing; no browser is ever downloaded.
+Skipped if Chromium or Playwright is missing; no browser is ever downloaded.
 """
 
 import re
@@ -32,7 +32,7 @@ def test_a_question_is_answered_with_keys_alone(program: Program, web: WebHub, p
     tab.keyboard.press("?")
     tab.get_by_role("dialog", name="Keys").wait_for()
     tab.keyboard.press("Escape")
-    tab.wait_for_timeout(700)  # a new question hears nothing before that
+    tab.wait_for_timeout(700)  # a new question ignores input until then
     tab.keyboard.press("y")
     card.wait_for(state="detached")
     web.until("/api/now", lambda now: not now["sessions"])

@@ -1,4 +1,4 @@
-"""What a page must not do: show what has gone, take a second click for another yes, flicker, lose words or focus."""
+"""What a page must not do: show stale items, take a second click for another yes, flicker, lose words or focus."""
 
 import json
 import time
@@ -11,11 +11,11 @@ from program import LIMIT, Program, bash, tool
 from web_kit import WebHub
 
 POSTS = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/questions/')).length"
-SEEN = "new Promise((done) => setTimeout(done, 700))"  # a new question hears nothing before that
+SEEN = "new Promise((done) => setTimeout(done, 700))"  # a new question ignores input until then
 
 
 def until(tab: Any, seen: str) -> None:
-    """The page's policy lets nothing evaluate text for it, so that it is asked again and again."""
+    """Poll from here: the page's policy forbids evaluating text in it, as the driver's own wait would."""
     end = time.monotonic() + LIMIT
     while not tab.evaluate(seen):
         assert time.monotonic() < end, seen
@@ -48,7 +48,7 @@ def test_a_second_click_is_no_answer_to_the_next_question(program: Program, web:
     tab = page()
     cards = tab.get_by_role("article", name="main wants to use Bash")
     cards.nth(2).wait_for()
-    assert cards.locator("kbd").count() == cards.first.locator("kbd").count() == 5  # of the one that hears keys
+    assert cards.locator("kbd").count() == cards.first.locator("kbd").count() == 5  # the element that has the keyboard
     tab.evaluate(SEEN)
     cards.first.get_by_role("button", name="Allow once").dblclick()
     until(tab, f"{POSTS} === 1")
@@ -66,7 +66,7 @@ def test_a_second_click_is_no_answer_to_the_next_question(program: Program, web:
 
 @pytest.mark.spec("N12")
 def test_an_answer_is_given_once_also_where_its_news_are_late(program: Program, web: WebHub, page: OpenPage) -> None:
-    """The session has the answer; that the question has gone is held up on the socket."""
+    """The session has the answer; the socket holds up the news that the question is gone."""
     late, held = [False], list[tuple[Any, Any]]()
 
     def between(socket: Any) -> None:
@@ -231,4 +231,4 @@ def test_a_session_is_started_with_keys_alone(program: Program, web: WebHub, pag
     assert (program.project / "typed").exists() and tab.get_by_text("Make it, quickly").count()
     web.until("/api/now", lambda now: not now["sessions"])
     tab.get_by_text("It has ended.").wait_for()
-    assert tab.get_by_role("navigation").get_by_label("ended").count() == 2  # nobody is idle where nothing runs
+    assert tab.get_by_role("navigation").get_by_label("ended").count() == 2  # nobody is idle if nothing runs

@@ -1,4 +1,4 @@
-"""Other sites, other names, used links and watchers: what a real browser lets them do to the hub."""
+"""What a real browser lets other sites, other host names, used links and watchers do to the hub."""
 
 import http.server
 import threading
@@ -13,7 +13,7 @@ from web_kit import WebHub
 
 
 class _Quiet(http.server.BaseHTTPRequestHandler):
-    """An empty page of somebody else."""
+    """An empty page of another site."""
 
     def do_GET(self) -> None:
         self.send_response(200)

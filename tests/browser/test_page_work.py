@@ -14,7 +14,7 @@ from worktree_kit import git, save
 
 
 def nameless(tab: Any) -> list[str]:
-    """What can be focused and has no name, as the browser tells a screen reader."""
+    """Focusable elements without a name, as the browser reports them to a screen reader."""
     tree = tab.context.new_cdp_session(tab).send("Accessibility.getFullAXTree")["nodes"]
     out: list[str] = []
     for node in tree:
@@ -62,7 +62,7 @@ def test_everything_is_reached_with_keys_and_has_a_name(program: Program, web: W
     tab.keyboard.press("g")
     tab.keyboard.press("t")
     tab.get_by_role("region", name="Tasks").wait_for()
-    tab.wait_for_timeout(700)  # a question hears nothing before that
+    tab.wait_for_timeout(700)  # a question ignores input until then
     tab.keyboard.press("n")
     web.until("/api/now", lambda now: not now["questions"])
     assert not (program.project / "later").exists() and run.process.wait(30) == 0

@@ -1,4 +1,4 @@
-"""The wall clock of this process is off by so many seconds: for tests that put it first in PYTHONPATH."""
+"""Shifts this process's wall clock by some seconds, for tests that put this directory first in PYTHONPATH."""
 
 import os
 import time

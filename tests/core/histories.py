@@ -1,4 +1,4 @@
-"""Histories as a session would write them, and the one rule that every provider holds them to."""
+"""Histories as a session would write them, and the rule that every provider enforces on them."""
 
 from collections.abc import Sequence
 
@@ -26,8 +26,8 @@ START = AgentStarted(SessionId("s"), "/work", "1")
 
 
 def check_valid(messages: Sequence[Message]) -> None:
-    """Nothing empty, the user's side first, no reply right after another one, and each call answered exactly once, in
-    order, by the next message.
+    """Check that nothing is empty, the user speaks first, no reply follows another one, and the next message answers
+    each call exactly once, in order.
     """
     owed: tuple[CallId, ...] = ()
     for n, message in enumerate(messages):
@@ -41,7 +41,7 @@ def check_valid(messages: Sequence[Message]) -> None:
 
 
 class Pen:
-    """Writes events as the runtime does, while `History` follows: what may come next depends on what is open."""
+    """Writes events as the runtime does, and folds them: what may come next depends on what is open."""
 
     def __init__(self) -> None:
         self.events: list[Durable] = []

@@ -1,4 +1,4 @@
-"""What a model wrote, made fit to be kept: tables over ids, empty texts and arguments of every kind."""
+"""Normalising what a model wrote before it is kept: ids, empty texts and arguments of every kind, as tables."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def said(*blocks: Block) -> Message:
 
 
 def nested(levels: int) -> str:
-    """An object whose arguments lie `levels` deep."""
+    """An object with arguments nested `levels` deep."""
     return '{"a":' * levels + "1" + "}" * levels
 
 

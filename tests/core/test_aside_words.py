@@ -1,4 +1,4 @@
-"""Answers made fit for one line, and secrets taken out of what is kept."""
+"""Side answers are fitted into one line, and secrets are removed from what is kept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits as values: which one is reached first, and how it is said."""
+"""Limits as values: which one is reached first, and how that is worded."""
 
 import pytest
 

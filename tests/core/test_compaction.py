@@ -22,7 +22,7 @@ from teamwright.core.policies.compaction import (
 
 
 def tokens(text: str) -> float:
-    """Beyond ASCII each character is about one."""
+    """Outside ASCII, each character counts as about one token."""
     return sum(0.25 if c.isascii() else 1 for c in text)
 
 

@@ -1,4 +1,4 @@
-"""The fold: any beginning of any life adds up to a conversation that a provider takes."""
+"""The fold: every prefix of every agent's life gives a conversation that a provider accepts."""
 
 import msgspec
 import pytest
@@ -160,7 +160,7 @@ def test_a_result_for_a_call_id_is_kept_once_for_each_reply() -> None:
     pen.reply(2)
     one, two = pen.history.open_calls
     pen.end(one)
-    pen.write(ToolEnded(one.id, (Text("again"),)))  # never written by us; must not close the other call
+    pen.write(ToolEnded(one.id, (Text("again"),)))  # we never write this; it must not close the other call
     assert [c.id for c in pen.history.open_calls] == [two.id]
     pen.end(two)
     assert [b.call_id for b in pen.history.messages[-1].blocks] == [CallId(one.id), CallId(two.id)]

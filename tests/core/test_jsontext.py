@@ -1,4 +1,4 @@
-"""JSON that people wrote: a key that stands twice never lapses in silence."""
+"""JSON that people wrote: a duplicate key is never silently dropped."""
 
 import pytest
 

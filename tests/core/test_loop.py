@@ -1,4 +1,4 @@
-"""The loop alone, with everything around it in memory: what leaves when, and in which order."""
+"""The loop alone, with everything around it in memory: what it sends and runs, and in which order."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,7 +86,7 @@ class Stage:
 
 
 class Noted:
-    """A tool that tells when it runs and lets its neighbours run meanwhile."""
+    """A tool that reports when it runs, and lets its neighbours run meanwhile."""
 
     def __init__(self, name: str, stage: Stage) -> None:
         self.spec = ToolSpec(name, name, {}, parallel=name == "Look", stores=name == "Post")

@@ -151,7 +151,7 @@ _RANK = {"no": 0, "ask": 1, "yes": 2}
 @pytest.mark.spec("V8")
 @given(st.lists(_entries), st.lists(_entries), _entries, st.booleans(), _names, st.sampled_from([80, 443, 3000, 22]))
 def test_a_denial_never_widens(allowed: list[str], denied: list[str], one: str, ask: bool, host: str, port: int):
-    """Nor does an entry that is taken away; and whatever is denied was so before anything was allowed."""
+    """Nor does removing an entry widen it; and whatever is denied was denied before anything was allowed."""
     before = Hosts(tuple(allowed), tuple(denied), ask)
     narrower = Hosts(tuple(allowed), (*denied, one), ask)
     wider = Hosts((*allowed, one), tuple(denied), ask)

@@ -1,4 +1,4 @@
-"""What the network did is said in words, also where a library hides it."""
+"""Network errors are put into words, even where a library hides the cause."""
 
 import errno
 import socket

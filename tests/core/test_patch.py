@@ -1,4 +1,4 @@
-"""Hunks: applied to the text before they give the text after, whatever both are."""
+"""Hunks: applied to any old text, they give the new text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -143,10 +143,10 @@ def test_what_runs_later_and_other_spellings_need_a_yes_too(name: str) -> None:
     for wide in ([], ["Edit"], ["Edit(**)"]):
         verdict = ask(write(f"/p/{name}"), "acceptEdits", allow=wide)
         assert verdict.kind == "ask" and verdict.guarded
-    if "\\" not in name:  # in a pattern it is a sign of its own
+    if "\\" not in name:  # a special character in a pattern
         assert kind(write(f"/p/{name}"), allow=list(verdict.suggestions)) == "allow"
     assert kind(write(f"/p/{name}"), "bypassPermissions") == "allow"
-    assert mentioned(f"x y {name} z")  # in words that no place can be made of
+    assert mentioned(f"x y {name} z")  # in words that do not resolve to a path
 
 
 @pytest.mark.spec("A6")

@@ -1,4 +1,4 @@
-"""Where teammates run, for everything that can be asked and found."""
+"""Where teammates run, for every combination of wish and machine."""
 
 from itertools import product
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Which worker gets an agent, and what is said where none does."""
+"""Which worker gets an agent, and what is said if none does."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_what_is_missing_is_said(needs: Needs, offers: list[Offer], words: str) 
 
 @pytest.mark.spec("Z15")
 def test_what_would_be_left_out_in_silence_cannot_travel() -> None:
-    """A hook may refuse calls: an agent does not run where it would not be asked."""
+    """A hook may refuse calls, so an agent with one does not run where the hook would not be asked."""
     assert "hooks of their own" in cannot_travel(
         AgentDefinition(name="guarded", description="x", hooks={"PreToolUse": []})
     )

@@ -1,4 +1,4 @@
-"""The beginning of a command that may be allowed with whatever follows."""
+"""The prefix of a command that a rule may allow with any continuation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Going back as a fold of events: points, forward again, and a replay that comes to the same."""
+"""Rewinding as a fold of events: points, going forward again, and a replay with the same result."""
 
 import pytest
 from msgspec import Raw
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spec("RW1")
 
 
 class Told:
-    """A transcript that grows, and the history beside it."""
+    """A growing transcript, and its history."""
 
     def __init__(self) -> None:
         self.events: list[Durable] = []

@@ -1,4 +1,4 @@
-"""Which road a spawn takes: every combination that matters, against the words of the specification said once more."""
+"""What a spawn becomes: every combination that matters, against an independent reading of the specification."""
 
 from itertools import product
 from typing import Any
@@ -36,7 +36,7 @@ FEATURES = [
 
 
 def oracle(ask: dict[str, Any], caller: SpawnCaller, features: Features) -> tuple[Any, ...] | None:
-    """(kind, context, life, report, owner, room), or None for a refusal. Section by section, in the order of R11."""
+    """(kind, context, life, report, owner, room), or None for a refusal, section by section in the order of R11."""
     fork_gate = features.fork and not features.coordinator and features.background  # F3, G1, G4
     forced = features.background and (features.coordinator or features.fork or features.assistant or features.proactive)
     startable = {"explore", "sleeper"} if caller.may_start else set(KINDS)  # D6

@@ -1,4 +1,4 @@
-"""What is not used, in few words."""
+"""Setup that we do not use, reported in a few words."""
 
 from teamwright.core.data.extensions.unread import Unread, in_one_line
 

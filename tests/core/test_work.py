@@ -1,4 +1,4 @@
-"""Who may change a task in which way, and what waits for what."""
+"""Who may change a task in which way, and which tasks wait for which."""
 
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -87,7 +87,7 @@ CASES = [
     (MINE, GIVE_BACK, ADA, ("pending", None)),
     (MINE, PUT_BACK, ADA, ("pending", None)),
     (MINE, GIVE_BACK, LEAD, ("pending", None)),
-    (GIVEN, PUT_BACK, ADA, ("pending", None)),  # it was meant for her, and she gives it back
+    (GIVEN, PUT_BACK, ADA, ("pending", None)),  # the task was meant for her, and she gives it back
     (HIS, GIVE_BACK, ADA, "already_claimed"),
     (HIS, PUT_BACK, ADA, "already_claimed"),
     (MY_DONE, PUT_BACK, ADA, ("pending", None)),
@@ -172,7 +172,7 @@ def test_nobody_but_the_lead_takes_or_ends_what_belongs_to_another(
     if found.status == "in_progress" and found.agent != task.agent:
         assert by.lead or (found.agent == by.agent and not task.blocked_by and task.agent is None)
     if found.agent not in (None, task.agent, by.agent):
-        assert found.status == "pending"  # whoever is given a task begins with it himself
+        assert found.status == "pending"  # whoever is given a task begins it without being told
     assert (found.owner is None) == (found.agent is None)
 
 

@@ -1,4 +1,4 @@
-"""docs/compare.md: each test that it names exists, and so does what each command runs."""
+"""docs/compare.md: each test that it names exists, and so does everything that its commands run."""
 
 import re
 from pathlib import Path

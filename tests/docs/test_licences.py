@@ -1,4 +1,4 @@
-"""LICENCES.md names what the program is built on, and nothing of others is copied into it."""
+"""LICENCES.md names what the program is built on, and no foreign code is copied into it."""
 
 import re
 import subprocess

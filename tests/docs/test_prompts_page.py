@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SINGLE = 6_200  # tokens of the first request of a single agent
 LEAN = 1_000  # of a lean one
 TEAMMATE = 900  # and of a teammate's system prompt
-LONG = 25  # characters from which on a sentence counts as one
+LONG = 25  # a shorter text does not count as a sentence
 
 
 @cache
@@ -60,7 +60,7 @@ def test_no_agent_reads_a_sentence_twice() -> None:
 
 @pytest.mark.spec("A15", "P3")
 def test_prompts_name_no_tool_that_their_agent_has_not() -> None:
-    """In backticks or not: a name of ours in a prompt or a description is a promise. Kinds of agents do not count."""
+    """A tool name in a prompt or a description is a promise, in backticks or not. Names of agent types do not count."""
     ours = set(chain.from_iterable(found["tools"] for found in agents().values()))
     plain = {"Agent", "Read", "Write", "Edit", "Bash", "Monitor", "Skill"}  # words, too
     for name, found in agents().items():

@@ -1,4 +1,4 @@
-"""Each class of attack in docs/sandbox-proof.md names tests, and each test that is named exists."""
+"""Each class of attack in docs/sandbox-proof.md names tests, and each of these tests exists."""
 
 import ast
 import functools

@@ -1,4 +1,4 @@
-"""The examples run as they stand, as programs of their own."""
+"""The examples run unchanged, as programs of their own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests of panes share: a program that tells what it was given, and waits that are bounded."""
+"""Shared parts of the pane tests: a program that reports its arguments, and bounded waits."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-# Says what it was given, then stays. With "leave" it ends at once, with "deaf" only SIGKILL ends it.
+# Reports its arguments, then stays. With "leave" it ends at once, with "deaf" only SIGKILL ends it.
 PROBE = """
 import json, os, signal, sys, time
 where, how = sys.argv[1:3]
@@ -47,7 +47,7 @@ async def told(where: Path) -> dict[str, Any]:
 
 
 def lives(pid: int) -> bool:
-    """Also the dead count as gone, collected or not."""
+    """A dead process counts as gone, whether collected or not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,4 +1,4 @@
-"""A project, a home and something outside of both, with commands judged in it."""
+"""A project, a home and a directory outside both, with commands judged in the project."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which addresses are the public internet, in whatever notation or form they come."""
+"""Which addresses belong to the public internet, in any notation."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -51,7 +51,7 @@ def test_an_ipv4_address_in_the_clothes_of_ipv6_is_judged_as_itself(inner: IPv4A
     n = int(inner)
     for dressed in (0xFFFF << 32 | n, 0x64FF9B << 96 | n, 0x2002 << 112 | n << 80 | 1):
         assert is_public(IPv6Address(dressed)) == is_public(inner)
-    assert not is_public(IPv6Address(n))  # the old compatible form leads nowhere good
+    assert not is_public(IPv6Address(n))  # the old IPv4-compatible form leads nowhere useful
 
 
 def test_addresses_in_odd_notations_are_seen() -> None:

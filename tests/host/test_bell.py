@@ -1,4 +1,4 @@
-"""The bell between processes: rung, heard once, private, and nothing left behind."""
+"""The bell between processes: each ring is heard once, by its owner only, and leaves nothing behind."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ anyio.run(main)
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A short one: paths of sockets have a limit."""
+    """A short path, because socket paths have a limit."""
     with TemporaryDirectory() as found:
         yield Path(found)
 
@@ -48,7 +48,7 @@ async def test_many_rings_are_heard_once_and_the_socket_is_private(env: dict[str
     assert Path(bell.address).parent == place / "teamwright" and len(bell.address) < 107
     assert (place / "teamwright").stat().st_mode & 0o777 == 0o700
     assert Path(bell.address).stat().st_mode & 0o777 == 0o600
-    assert {ring(bell.address) for _ in range(2000)} == {"rung"}  # more than its queue holds: none waits
+    assert {ring(bell.address) for _ in range(2000)} == {"rung"}  # more rings than the queue holds, and none blocks
     with anyio.fail_after(10):
         await bell.wait()
     with anyio.move_on_after(0.02) as scope:
@@ -66,7 +66,7 @@ async def test_another_process_hears_it_and_after_its_kill_it_is_gone_and_swept(
     assert other.stdout is not None
     address = other.stdout.readline().strip()
     mine = open_bell(env)
-    assert Path(address).exists()  # sweeping takes only what nobody listens to
+    assert Path(address).exists()  # sweeping removes only bells that nobody listens to
     assert ring(address) == "rung" and other.stdout.readline() == "heard\n"
     other.kill()
     other.communicate(timeout=30)

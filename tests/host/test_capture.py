@@ -1,4 +1,4 @@
-"""Output of any size in little memory, whole in a file, and readable at every cut."""
+"""Output of any size in little memory: whole in a file, and readable wherever it is cut."""
 
 import os
 import re

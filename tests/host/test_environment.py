@@ -1,4 +1,4 @@
-"""Tools see what developers' commands need, and no secret."""
+"""Tools see what developers' commands need, and no secrets."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""States of single files: looked at without waiting, put back in one step, refused where that would harm somebody."""
+"""States of single files: read without waiting, restored in one step, refused if that would do harm."""
 
 import os
 from pathlib import Path

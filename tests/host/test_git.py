@@ -1,4 +1,4 @@
-"""git runs without ever waiting for a person, obeys no stray variable, and ends when it must."""
+"""git runs without ever waiting for a person, ignores stray variables, and ends when it must."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ async def test_a_failure_has_the_words_of_git(repo: Path):
 
 
 async def test_input_and_names_that_are_no_text(repo: Path):
-    """A name of raw bytes comes back as the same name."""
+    """A name of raw bytes comes back unchanged."""
     told = await git_text("hash-object", "-w", "--stdin", cwd=repo, input=b"x" * 300_000)
     tree = await git_text("mktree", "-z", cwd=repo, input=b"100644 blob " + told.strip().encode() + b"\ta\xff\nb\0")
     listed = await git_text("ls-tree", "-z", "--name-only", tree.strip(), cwd=repo)
@@ -110,7 +110,7 @@ async def test_nobody_is_asked_and_no_helper_runs(repo: Path, tmp_path: Path, mo
 
 
 def slow_program(tmp_path: Path) -> tuple[str, Path]:
-    """An alias of git that starts a child which ignores polite requests, and tells both pids."""
+    """A git alias that starts a child which ignores SIGTERM, and reports both pids."""
     pids = tmp_path / "pids"
     return f"alias.slow=!trap '' TERM; sleep 300 & echo $! $$ > '{pids}.new' && mv '{pids}.new' '{pids}'; wait", pids
 
@@ -138,7 +138,7 @@ async def test_a_cancellation_ends_git_and_its_children(repo: Path, tmp_path: Pa
 
 
 async def test_output_is_bounded(repo: Path):
-    """More than is kept: the rest is read and dropped, and a caller that needs all of it is told."""
+    """Beyond the limit, the rest is read and dropped; a caller that needs everything is told."""
     ran = await git("-c", "alias.loud=!head -c 40000000 /dev/zero", "loud", cwd=repo)
     assert ran.cut and len(ran.out) == 32 << 20
     with pytest.raises(ToolError, match="bytes of output"):

@@ -1,4 +1,4 @@
-"""What a repository's own configuration would make git run is told without running git."""
+"""Tells without running git what a repository's own configuration would make git run."""
 
 import os
 import subprocess
@@ -226,7 +226,7 @@ def test_the_parser_agrees_with_git(tmp_path_factory: pytest.TempPathFactory, te
     try:
         ours = list(parse(text.replace("\r\n", "\n")))
     except UnreadableError:
-        return  # stricter than git is safe
+        return  # being stricter than git is safe
     assert ran.returncode == 0
     assert ours == [(name, value if mark else None) for name, mark, value in told]
 

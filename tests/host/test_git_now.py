@@ -1,4 +1,4 @@
-"""What a repository looks like at a moment: in a line, and never for long."""
+"""A repository's current state in one line, found within a time limit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Panes of iTerm2, with a stand-in for its tool: it writes down what it is asked, and runs lines as a shell would."""
+"""Panes of iTerm2, with a stand-in for its tool: it records its calls, and runs lines as a shell would."""
 
 import json
 import os

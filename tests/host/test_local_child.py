@@ -1,4 +1,4 @@
-"""Children without a terminal: their life hangs on ours, and their end takes all with them."""
+"""Children without a terminal: they die with us, and take all their own children with them."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 WORDS: dict[str, Any] = {"env": {}, "title": "ada", "color": "red"}
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "SOME_API_KEY": "not passed"}
 
-# Starts two of its own, one of which leaves its session, and is deaf together with them.
+# Starts two children, one of which leaves its session; all of them ignore signals.
 FAMILY = """
 trap '' TERM HUP
 sh -c 'trap "" TERM HUP; echo $$ >> pids; exec sleep 1000' &
@@ -30,7 +30,7 @@ echo $$ >> pids
 wait
 sleep 1000
 """
-# Writes down that its standard input has ended, as a teammate would finish its work.
+# Records that its standard input has ended, where a teammate would finish its work.
 FAITHFUL = """
 import os, sys
 open("ready", "w").close()
@@ -143,7 +143,7 @@ async def test_another_process_with_its_pid_is_left_alone(children: LocalChildre
     later = LocalChildren(env=ENV, logs=tmp_path / "logs", grace=0.5)
     assert not await later.is_open(other) and not await later.close(other) and lives(pane.pid)
     with anyio.fail_after(5):
-        await later.watch(other)  # that one has been dead for long
+        await later.watch(other)  # that one died long ago
     stored = msgspec.json.decode(msgspec.json.encode(pane), type=Pane)
     assert await later.is_open(stored) and await later.close(stored)
     await children.watch(pane)

@@ -1,4 +1,4 @@
-"""Messages behind headers: cut out of any pieces, and nothing without bounds."""
+"""Messages behind headers: parsed from any chunks, with bounds on everything."""
 
 import pytest
 

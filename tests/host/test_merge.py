@@ -1,4 +1,4 @@
-"""A worktree's branch comes into the branch here: cleanly, or not at all and with words."""
+"""Merging a worktree's branch into the branch here: cleanly, or not at all and with an explanation."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ from worktree_kit import change, git, new_repo, save
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """Trusted, so that a merge works as the person's own: with hooks and filters."""
+    """A trusted repository, so that a merge runs the person's own hooks and filters."""
     repo = new_repo(tmp_path / "re po ü")
     trust_repository(repo, trusted=True)
     return repo
@@ -25,7 +25,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def tree(repo: Path) -> Worktree:
-    """With one commit on its branch, and let go by its agent."""
+    """A worktree with one commit on its branch, released by its agent."""
     tree = await make(repo, "work", owner="a1", session="s1")
     (tree.path / "new.txt").write_text("new\n")
     save(tree.path, "one more file")
@@ -48,7 +48,7 @@ async def done(repo: Path, cwd: Path | None = None) -> Merged:
 
 
 async def refused(repo: Path, cwd: Path | None = None) -> str:
-    """Why; and that nothing whatever has changed."""
+    """Why the merge was refused; and that nothing has changed."""
     place = cwd or repo
     before = _picture(place)
     with pytest.raises(ToolError) as error:
@@ -72,7 +72,7 @@ def hook(repo: Path, name: str, script: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-# --- that goes through
+# --- merges that succeed
 
 
 @pytest.mark.usefixtures("tree")
@@ -87,7 +87,7 @@ async def test_the_branch_here_only_moves_on(repo: Path):
 
 
 async def test_two_lines_of_work_come_together(repo: Path, tree: Worktree):
-    """With a merge commit, hooks and edits that are not in the way."""
+    """A merge commit, with hooks, beside edits that are not in the way."""
     (repo / "README.md").write_text("here\n")
     save(repo)
     (repo / "old.txt").write_text("edited here\n")
@@ -144,7 +144,7 @@ async def test_an_editor_is_never_opened(repo: Path, tmp_path: Path):
     assert (await done(repo)).commit and not asked.exists()
 
 
-# --- that does not
+# --- merges that are refused
 
 
 async def test_conflicts_are_listed_and_nothing_is_touched(repo: Path, tree: Worktree):
@@ -163,7 +163,7 @@ async def test_conflicts_are_listed_and_nothing_is_touched(repo: Path, tree: Wor
     "echo new.txt >> .git/info/exclude; echo mine > new.txt", "mkdir new.txt; echo mine > new.txt/deep",
 ])  # fmt: skip
 async def test_what_is_not_committed_here_is_never_written_over(repo: Path, edit: str):
-    """Also an ignored file, which git would overwrite without a word."""
+    """Including an ignored file, which git would silently overwrite."""
     assert os.system(f"cd '{repo}' && {edit}") == 0
     assert "new.txt" in await refused(repo)
 

@@ -1,4 +1,4 @@
-"""Paths are resolved as the kernel does and opened exactly as they were judged."""
+"""Paths are resolved as the kernel does, and opened exactly as they were judged."""
 
 import os
 import socket

@@ -18,7 +18,8 @@ from teamwright.host.process.run import ProcessEnd, run, stop_all
 ENV = {"PATH": os.environ["PATH"]}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="orphans can only be found on Linux")
 
-# A process that will not go by itself: deaf to everything that can be ignored; it tells its pid and name first.
+# A process that will not end by itself: it ignores every signal that can be ignored, and first reports its pid and
+# name.
 STUBBORN = "trap '' TERM HUP INT; echo $$ $0 >> pids; exec sleep 1000"
 DAEMON = """
 import os
@@ -82,7 +83,7 @@ def handles_open() -> set[str]:
 
 
 def told(cwd: Path) -> dict[str, int]:
-    """Who has told its pid so far."""
+    """Pids reported so far."""
     file = cwd / "pids"
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
     return {name: int(pid) for pid, name in map(str.split, lines)}
@@ -106,7 +107,7 @@ async def all_told(cwd: Path, count: int = 1) -> list[int]:
 
 
 def left_of(cwd: Path) -> list[str]:
-    """Names of those that are still there, be it as a zombie."""
+    """Names of the processes that are still there, zombies included."""
     return [name for name, pid in told(cwd).items() if Path(f"/proc/{pid}").exists()]
 
 
@@ -145,7 +146,7 @@ async def test_nothing_is_left_after_a_cancellation(tmp_path: Path) -> None:
 @pytest.mark.spec("A3")
 @pytest.mark.parametrize("how", ["session", "no-environment"])
 async def test_one_who_hides_at_once_is_found_too(how: str, tmp_path: Path) -> None:
-    """Without any wait: the mark must be there before the first child is."""
+    """Without any delay: the mark must be there before the first child."""
     before = remains()
     for _ in range(5):
         await bash(ESCAPES[how], tmp_path)
@@ -341,7 +342,7 @@ loop.run_until_complete(asyncio.to_thread(sys.stdin.readline))
 @pytest.mark.spec("A3")
 @pytest.mark.parametrize("last", ["stop_all(0.1); os._exit(3)", "sys.exit(3)"])
 async def test_nothing_is_left_when_nobody_waits_any_more(last: str, tmp_path: Path) -> None:
-    """The loop stands still while a command runs, and the program ends so."""
+    """The event loop is blocked while a command runs, and the program ends like that."""
     argv = [sys.executable, "-W", "ignore", "-c", ABANDONED + last]
     argv += ['sh -c "$STUBBORN" one & sh -c "$STUBBORN" two', ENV["PATH"], STUBBORN]
     with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
@@ -368,7 +369,7 @@ def test_stop_all_with_nothing_running() -> None:
 
 
 def test_ps_and_proc_tell_the_same() -> None:
-    """Where there is no /proc, `ps` is all there is."""
+    """Without /proc, `ps` is all there is."""
     me = os.getpid()
     row = rows.process_table(me)[me]
     assert (row.pid, row.parent, row.dead) == (me, os.getppid(), False)

@@ -1,4 +1,4 @@
-"""The small shell that ends our commands after our own violent death."""
+"""The small shell that ends our commands after we were killed."""
 
 import subprocess
 import sys

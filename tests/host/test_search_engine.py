@@ -1,4 +1,4 @@
-"""Search engines over real HTTP: what they are asked, what is kept, and what is told when they fail."""
+"""Search engines over real HTTP: what is sent, what is kept, and what is reported when they fail."""
 
 import json
 from typing import Any

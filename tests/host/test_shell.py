@@ -1,4 +1,4 @@
-"""Shell commands taken apart: what each part is judged by, and what asks because it is not understood."""
+"""Parsed shell commands: the facts that judge each part, and what needs approval because it is not understood."""
 
 import re
 from pathlib import Path
@@ -330,7 +330,7 @@ def test_removing_a_home_or_the_root_is_refused_in_every_mode(bench: Bench, comm
         "echo rm -rf /", "rm -rf ./*", "ls / | xargs echo"])  # fmt: skip
 def test_other_removals_are_not_ruin(bench: Bench, command: str) -> None:
     assert bench.kind(command, "bypassPermissions") == "allow"
-    assert bench.kind("r{,}m -Rf $(echo ~)", "bypassPermissions") == "ask"  # what it removes is not known
+    assert bench.kind("r{,}m -Rf $(echo ~)", "bypassPermissions") == "ask"  # what it removes is unknown
 
 
 @pytest.mark.spec("M7")
@@ -369,7 +369,7 @@ def test_suggestions_would_answer_the_question_for_good(bench: Bench) -> None:
         ("cd src && python -m pytest -q a.py", ["Bash(python -m pytest *)"], "python -m pytest"),
         ("timeout 9 make x", ["Bash(make *)"], "timeout 5 make y"),
         ("git -C src add x", ["Bash(git add *)"], "git add b.txt"),
-        ('git commit -m "$(cat b.txt)"', [], ""),  # the exact command cannot be spelt: the beginning is offered already
+        ('git commit -m "$(cat b.txt)"', [], ""),  # its exact rule cannot be written; the prefix is offered already
         ("npm run $x", [], ""),
     ],
 )

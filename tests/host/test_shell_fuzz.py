@@ -1,4 +1,4 @@
-"""Shell commands under random wrapping and noise, against the judge and against real bash."""
+"""Shell commands under random wrapping and noise, judged and compared with real bash."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def test_wrapping_never_hides_a_denied_command(bench: Bench, text: str) -> None:
     noise=st.text("ab '\"\\\n$(){};&|<>`#*~", max_size=8),
 )
 def test_nothing_rides_on_an_allowed_command(bench: Bench, joint: str, tail: str, noise: str) -> None:
-    """Whatever stands between: either it is part of a word (then bash runs nothing more), or it asks."""
+    """Whatever is added is either part of a word (then bash runs nothing more), or the line needs approval."""
     text = f"echo a {joint} {tail}"
     assert bench.kind(text, allow=["Bash(echo *)"]) == "ask", text
     assert bench.kind(f"{noise}{joint}sh run.sh", "dontAsk") in ("deny", "allow")
@@ -79,7 +79,7 @@ PIECES = ["echo", "a", "zz", " ", "  ", "\n", ";", "&&", "||", "|", "&", "(", ")
 
 @pytest.fixture(scope="module")
 def trap(bench: Bench) -> Path:
-    """A directory of programs with one that must never run, and nothing else but what reads."""
+    """A directory of programs: one that must never run, and otherwise only programs that read."""
     programs = bench.root.parent / "bin"
     programs.mkdir()
     (programs / "zz").write_text(f"#!/bin/bash\n: > {bench.root.parent}/sprung\n")
@@ -91,7 +91,7 @@ def trap(bench: Bench) -> Path:
 
 
 def springs(bench: Bench, trap: Path, text: str) -> bool:
-    """Does real bash run the program, or write anything, when given this text?"""
+    """Does real bash run the program, or write anything, given this text?"""
     place, sprung = bench.root / "src", bench.root.parent / "sprung"
     env = {"PATH": str(trap), "HOME": str(bench.home)}
     subprocess.run(
@@ -112,7 +112,7 @@ def springs(bench: Bench, trap: Path, text: str) -> bool:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
 def test_what_passes_unasked_runs_nothing_in_real_bash(bench: Bench, trap: Path, pieces: list[str]) -> None:
-    """Where the judge lets it through, bash itself must see no more in it than the judge did."""
+    """If the judge lets it through, bash must not see more in it than the judge did."""
     text = "echo " + "".join(pieces)
     if bench.judge(text, cwd=bench.root / "src").kind == "allow":
         assert not springs(bench, trap, text), text

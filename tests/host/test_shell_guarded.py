@@ -1,4 +1,4 @@
-"""Commands that read whole trees, beside rules that deny a file: only those that can show it need approval."""
+"""Commands that read whole trees while rules deny a file: only those that can show it need approval."""
 
 import os
 import subprocess
@@ -138,7 +138,7 @@ def test_a_tree_with_too_many_entries_is_asked_about(bench: Bench) -> None:
         os.close(os.open(f"{bench.root}/src/{n}", os.O_CREAT | os.O_WRONLY))
     verdict = bench.judge("grep -r a src", deny=deny)
     assert verdict.kind == "ask" and "may match something below" in verdict.reason
-    assert bench.kind("grep -r a src", deny=["Read(./.env)"]) == "allow"  # a path is looked at, no tree
+    assert bench.kind("grep -r a src", deny=["Read(./.env)"]) == "allow"  # looks at a path, not at a tree
 
 
 @pytest.mark.spec("M11")

@@ -1,4 +1,4 @@
-"""Command lines that were written to pass the judge: each is read otherwise by bash than it looks."""
+"""Command lines written to fool the judge: bash reads each differently from how it looks."""
 
 import time
 from pathlib import Path

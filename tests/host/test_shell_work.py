@@ -1,4 +1,4 @@
-"""Commands that fit the work: those that change files in acceptEdits, and more that only read."""
+"""Commands that run unasked: those that change files in acceptEdits, and more that only read."""
 
 import os
 import subprocess

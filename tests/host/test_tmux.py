@@ -1,4 +1,4 @@
-"""Panes of a real tmux: started by argv, known again, closed alone; each test has servers of its own."""
+"""Panes of a real tmux: started by argv, found again, closed without harm to others; each test has its own servers."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ class Stage:
         return done.stdout.strip()
 
     def user(self, *, width: int = 160, height: int = 50) -> dict[str, str]:
-        """A person's session with one pane, the lead's; what the lead's environment says of it."""
+        """A person's session with one pane, the lead's; returns what the lead's environment says about it."""
         size = ("-x", str(width), "-y", str(height))
         form = "#{socket_path},#{pid},0 #{pane_id}"
         made = self.tmux("user", "new-session", "-d", "-P", "-F", form, *size, "--", "sleep", "1000")
@@ -119,7 +119,7 @@ def test_what_waits_for_a_pane_is_private(tmp_path: Path) -> None:
     assert b"sk-hidden" in file.read_bytes() and "sk-hidden" not in " ".join(parcel.command)
     os.utime(parcel.directory, (0, 0))
     second = wrap(room, ["sh"], cwd=tmp_path, env={"PATH": "/bin:/usr/bin"})
-    assert list(room.iterdir()) == [second.directory]  # the first was forgotten by somebody who was killed
+    assert list(room.iterdir()) == [second.directory]  # the first was left by a killed process
     discard(second)
     assert list(room.iterdir()) == []
 
@@ -135,7 +135,7 @@ async def test_outside_tmux_they_share_a_session_of_their_own(stage: Stage) -> N
     for pane in opened:
         assert await panes.close(pane)
     await until(lambda: not lives(server))
-    again, _ = await stage.open(panes)  # a new server, where the ids count from the start
+    again, _ = await stage.open(panes)  # a new server, whose ids start from the beginning
     assert again.id == opened[0].id and again.server != server
     assert not await panes.is_open(opened[0]) and not await panes.close(opened[0])
     assert await panes.is_open(again)
@@ -151,7 +151,7 @@ async def test_without_splitting_each_has_a_window(stage: Stage) -> None:
     inside = stage.panes(split=False, **stage.user())
     pane, _ = await stage.open(inside)
     assert stage.about("user", pane, "#{window_panes} #{window_name}") == "1 ada"
-    assert stage.tmux("user", "display-message", "-p", "#{window_index}") == "0"  # the person stays where they were
+    assert stage.tmux("user", "display-message", "-p", "#{window_index}") == "0"  # the person's focus does not move
 
 
 @pytest.mark.spec("E2", "E8")
@@ -182,7 +182,7 @@ async def test_a_full_window_is_followed_by_another(stage: Stage) -> None:
 
 @pytest.mark.spec("E2")
 async def test_panes_opened_at_once_do_not_meet(stage: Stage) -> None:
-    first, second = stage.panes(), stage.panes()  # two processes of a team have no lock in common
+    first, second = stage.panes(), stage.panes()  # two processes of a team share no lock
     async with anyio.create_task_group() as group:
         for number in range(6):
             where = stage.root / f"at-once{number}"
@@ -311,9 +311,9 @@ async def test_only_our_own_is_closed(stage: Stage) -> None:
     pane, _ = await stage.open(panes)
     lead = int(stage.about("user", env["TMUX_PANE"], "#{pane_pid}"))
     others = [
-        msgspec.structs.replace(pane, id=env["TMUX_PANE"], pid=lead),  # a pid that somebody else has by now
+        msgspec.structs.replace(pane, id=env["TMUX_PANE"], pid=lead),  # a pid that another process has by now
         msgspec.structs.replace(pane, id=env["TMUX_PANE"], started="1@old"),
-        msgspec.structs.replace(pane, started="1@old", server_started="1@old"),  # another server, the same numbers
+        msgspec.structs.replace(pane, started="1@old", server_started="1@old"),  # another server with the same numbers
         msgspec.structs.replace(pane, started="1@old", mark="0" * 16),
         msgspec.structs.replace(pane, started="1@old", socket="/nowhere/socket"),
     ]
@@ -374,7 +374,7 @@ async def test_an_opening_that_is_cancelled_leaves_no_pane(stage: Stage, panes_s
 
     async def go() -> None:
         pane = await panes.open(probe(stage.root / "cancelled"), cwd=stage.cwd, env={}, **TITLE)
-        with anyio.CancelScope(shield=True):  # it was quicker than we: then it is simply open
+        with anyio.CancelScope(shield=True):  # it was faster than us; then it simply stays open
             assert await panes.close(pane)
 
     with anyio.fail_after(20):

@@ -1,4 +1,4 @@
-"""Fetching: no way to this machine, where redirects lead, and limits on size and time."""
+"""Fetching: no access to this machine, where redirects lead, and limits on size and time."""
 
 import gzip
 import shutil
@@ -100,7 +100,7 @@ async def test_the_connection_goes_to_the_addresses_that_were_vetted() -> None:
         page = await get(f"http://localhost:{port}/", allowed=note)
     assert page.body == f"localhost:{port} 127.0.0.1".encode() and IPv4Address("127.0.0.1") in judged
     resolver = product._resolver([IPv4Address("192.0.2.7"), IPv6Address("2001:db8::7")])
-    rows = await resolver.resolve("localhost", 80)  # whatever the name means by now
+    rows = await resolver.resolve("localhost", 80)  # whatever the name resolves to by now
     assert [row["host"] for row in rows] == ["192.0.2.7", "2001:db8::7"]
 
 

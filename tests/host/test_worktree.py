@@ -1,4 +1,4 @@
-"""A tree and a branch of one's own: how they are named, made, taken up again and linked."""
+"""Worktrees with their branches: how they are named, made, reused and linked."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_bad_names_are_refused_and_make_nothing(repo: Path, name: str):
 
 @pytest.mark.spec("W9")
 async def test_a_name_that_somebody_else_has_gets_a_number(repo: Path):
-    """Whatever has it: a worktree, a branch, a directory, in any case; and whoever had it gets it again."""
+    """Taken by a worktree, a branch or a directory, in any case; its previous owner gets the name again."""
     first = await make(repo, "ada", owner="a1", apart=True)
     git(repo, "branch", "worktree-Ada-2")
     (repo / ".teamwright" / "worktrees" / "ada-3").mkdir()
@@ -81,7 +81,7 @@ async def test_what_is_in_another_branch_too_is_merged(repo: Path):
     await release(tree)
 
     async def use() -> str:
-        (found,) = await find(tree.path)  # asked from inside, where its own HEAD is the current one
+        (found,) = await find(tree.path)  # asked inside the worktree, where its own HEAD is the current one
         return found.use
 
     assert await use() == "changed"
@@ -125,7 +125,7 @@ async def test_the_exclusion_is_added_once(repo: Path):
 
 @pytest.mark.spec("W1")
 async def test_from_a_parent_that_is_in_a_worktree_itself(repo: Path):
-    """The new one lies beside the parent's, and starts from the parent's own commit."""
+    """The new worktree is beside the parent's, and starts from the parent's own commit."""
     outer = await make(repo, "outer")
     (outer.path / "new.txt").write_text("new")
     head = save(outer.path)
@@ -145,7 +145,7 @@ async def test_from_a_detached_head_and_a_subdirectory(repo: Path):
 
 
 async def test_a_bare_repository_with_linked_trees(repo: Path, tmp_path: Path):
-    """There is no main tree: it lies below the tree that one is in, and so does the next one."""
+    """Without a main tree it is placed below the current tree, and so is the next one."""
     git(tmp_path, "clone", "-q", "--bare", str(repo), "store.git")
     git(tmp_path / "store.git", "worktree", "add", "-q", str(tmp_path / "main"), "main")
     tree = await make(tmp_path / "main", "x")
@@ -166,7 +166,7 @@ async def test_a_repository_without_a_commit_or_none_at_all(tmp_path: Path):
 
 @pytest.mark.spec("W5")
 async def test_an_existing_one_is_used_again(repo: Path):
-    """With what was left there; also after its lock was let go, and after commits in the parent."""
+    """With what was left there; even after it was unlocked, and after commits in the parent."""
     first = await make(repo, "x", owner="a1")
     (first.path / "left.txt").write_text("left")
     assert isinstance(await close(first), KeptTree)
@@ -191,7 +191,7 @@ async def test_one_made_by_hand_is_used_too(repo: Path):
 
 
 async def test_a_branch_without_a_worktree(repo: Path):
-    """With commits it is taken up; without any it starts anew from the parent's commit."""
+    """If the branch has commits, it is reused; otherwise it starts again from the parent's commit."""
     git(repo, "branch", "worktree-old")
     git(repo, "checkout", "-q", "-b", "worktree-work")
     (repo / "work.txt").write_text("work")
@@ -227,7 +227,7 @@ async def test_a_stranger_in_its_place_is_left_alone(repo: Path, tmp_path: Path)
 
 
 async def test_a_linked_directory_of_worktrees_is_refused(repo: Path, tmp_path: Path):
-    """A repository must not lead us to make files elsewhere."""
+    """A repository must not make us create files elsewhere."""
     (tmp_path / "elsewhere").mkdir()
     (repo / ".teamwright").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ToolError, match="is a link"):
@@ -297,7 +297,7 @@ async def test_a_make_that_is_cancelled_leaves_nothing(repo: Path, tmp_path: Pat
 
 @pytest.mark.spec("W4")
 async def test_configured_directories_are_linked(repo: Path):
-    """The link is no change, though a rule that ends with a slash does not cover it; its target outlives it."""
+    """The link is no change, though an ignore rule with a final slash does not cover it; its target survives."""
     (repo / "node_modules" / "pkg").mkdir(parents=True)
     (repo / "a" / "cache").mkdir(parents=True)
     tree = await make(repo, "x", links=["node_modules/", ".venv", "a/cache"])

@@ -1,4 +1,4 @@
-"""Several at once, other processes, and kill -9 at every step."""
+"""Worktrees under concurrent use, by several processes, and under kill -9 at every step."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("W1", "W5")
 async def test_five_at_once(repo: Path):
-    """Different names: five trees. Then all are closed at once."""
+    """Different names give five trees; then all are closed at once."""
     trees: list[Worktree] = []
 
     async def one(n: int) -> None:
@@ -64,7 +64,7 @@ async def test_five_at_once(repo: Path):
 
 
 async def test_the_same_name_at_once(repo: Path):
-    """One agent gets it, the others are told; never two in one tree."""
+    """One agent gets it, the others are told; two never share a tree."""
     won: list[Worktree] = []
     told: list[str] = []
 
@@ -119,7 +119,7 @@ POINTS += [("close", f"worktree.{name}") for name in ("judged", "closing", "unlo
 @pytest.mark.spec("W8")
 @pytest.mark.parametrize(("what", "point"), POINTS)
 async def test_killed_at_any_step(repo: Path, what: str, point: str):
-    """What is left is listed, the next make gets a whole tree, and closing that leaves nothing."""
+    """What is left is listed, the next attempt gets a whole tree, and closing that one leaves nothing."""
     (repo / "node_modules").mkdir()
     process = start(repo, what, point)
     with process:
@@ -140,7 +140,7 @@ async def test_a_half_removed_one_is_made_anew_but_not_if_somebody_worked_in_it(
         process.wait(timeout=30)
     path = repo / ".teamwright" / "worktrees" / "work"
     (path / "README.md").unlink()
-    (path / ".git").unlink()  # as far as a removal may come before the lights go out
+    (path / ".git").unlink()  # how far a removal may get before the kill
     tree = await make(repo, "work")
     assert tree.made and (path / "README.md").exists()
     assert await close(tree) is None
@@ -187,7 +187,7 @@ except ToolError as error:
 
 @pytest.mark.spec("W8")
 async def test_a_disk_that_fills_during_the_checkout(repo: Path):
-    """A limit to the size of files stands in for it: git ends half-way, and nothing of the worktree is left."""
+    """Simulated by a limit on file sizes: git stops halfway, and nothing of the worktree is left."""
     (repo / "big.bin").write_bytes(os.urandom(300_000))
     save(repo)
     argv = [sys.executable, "-c", FULL, str(repo)]

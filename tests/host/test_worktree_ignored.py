@@ -1,4 +1,4 @@
-"""What an agent made where git does not look is work, and never goes without a word."""
+"""What an agent made where git does not look counts as work, and is never silently removed."""
 
 from pathlib import Path
 

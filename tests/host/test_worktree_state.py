@@ -1,4 +1,4 @@
-"""What counts as a change in a worktree, what goes at the end, and what is kept before anything goes."""
+"""What counts as a change in a worktree, what is removed at the end, and what is saved before that."""
 
 import os
 import subprocess
@@ -109,7 +109,7 @@ async def test_an_unchanged_one_goes(repo: Path, act: str):
 
 @pytest.mark.spec("W3")
 async def test_the_figures_and_the_summary(repo: Path):
-    """Commits, staged, unstaged and untracked changes together; a rename is one file; the index stays as it was."""
+    """Commits, staged, unstaged and untracked changes together; a rename is one file; the index does not change."""
     tree = await make(repo, "x")
     change(tree.path)
     git(tree.path, "mv", "old.txt", "moved.txt")
@@ -133,7 +133,7 @@ async def test_the_summary_is_bounded(repo: Path):
 
 @pytest.mark.spec("W3")
 async def test_commits_that_were_thrown_away_stay_within_reach(repo: Path):
-    """The tree is as it was, so it goes; what its own history knew is under a hidden ref."""
+    """The tree is as it was, so it is removed; the hidden ref keeps what its reflog knew."""
     tree = await make(repo, "x")
     change(tree.path)
     lost = git(tree.path, "rev-parse", "HEAD").strip()
@@ -143,7 +143,7 @@ async def test_commits_that_were_thrown_away_stay_within_reach(repo: Path):
 
 
 async def test_submodules(repo: Path, tmp_path: Path):
-    """Not checked out by us, and said so; once checked out they may hold work, so the worktree stays."""
+    """We do not check them out, and say so; once checked out they may hold work, so the worktree stays."""
     inner = new_repo(tmp_path / "inner")
     git(repo, "submodule", "--quiet", "add", str(inner), "lib")
     save(repo)
@@ -182,11 +182,11 @@ async def test_a_directory_that_was_deleted_under_the_agent(repo: Path):
     assert (again.path / "README.md").read_text() == "more\n" and (await state(again)).ahead == 1
 
 
-# --- removing because somebody said so
+# --- removing on request
 
 
 async def test_removing_keeps_everything_under_a_hidden_ref(repo: Path):
-    """Files as they lie there, staged ones, hidden ones, commits; but no ignored ones and no links of ours."""
+    """Files as they are on disk, staged ones, hidden ones and commits; but no ignored files and no links of ours."""
     (repo / "node_modules").mkdir()
     tree = await make(repo, "x", links=["node_modules"])
     change(tree.path)

@@ -1,4 +1,4 @@
-"""Agent definitions: every field in every spelling, who wins, and what is told about bad files."""
+"""Agent definitions: every field in every spelling, precedence, and reports about bad files."""
 
 import os
 from pathlib import Path

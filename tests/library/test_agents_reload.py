@@ -18,7 +18,7 @@ def house(tmp_path: Path) -> House:
 
 
 def settled(path: Path) -> None:
-    """Wait until a change of this file could no longer hide in the same tick of the clock."""
+    """Wait until the next change of this file must get a new time stamp."""
     limit = time.monotonic() + 10
     while time.time_ns() - path.stat().st_ctime_ns < 60_000_000:
         assert time.monotonic() < limit
@@ -93,7 +93,7 @@ def test_what_was_read_is_kept_from_one_start_to_the_next(house: House) -> None:
     assert len(DefinitionBook(house.places(), cache=cache).current().by_name) == CROWD + 1 + len(BUILT_IN)
     (file,) = cache.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600 and b"sk-secret" not in file.read_bytes()
-    # Told from the index, where the file is as it was; from the file, where it is not; and never from nonsense.
+    # Read from the index if the file is unchanged, from the file if not, and never from a broken index.
     file.write_bytes(file.read_bytes().replace(b'about a1"', b'from the index"'))
     again = DefinitionBook(house.places(), cache=cache).current().by_name
     assert again["a1"].description == "from the index" and again["own"].mcp_servers

@@ -1,4 +1,4 @@
-"""MCP servers of `~/.claude.json`, as another program writes it."""
+"""MCP servers in `~/.claude.json`, as another program writes it."""
 
 import json
 from pathlib import Path

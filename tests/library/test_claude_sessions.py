@@ -1,4 +1,4 @@
-"""Transcripts of another program: the conversation in them, whatever else a file holds."""
+"""Another program's transcripts: the conversation is read, whatever else a file contains."""
 
 import json
 import os

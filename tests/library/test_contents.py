@@ -1,4 +1,4 @@
-"""All that a directory would decide or start is shown, remembered, and asked about when it changes."""
+"""Everything that a directory would decide or start is shown, remembered, and asked about when it changes."""
 
 import json
 import subprocess

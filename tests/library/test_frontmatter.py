@@ -1,4 +1,4 @@
-"""Frontmatter: what people write is read, what cannot be meant is told by file and line, and no file can do harm."""
+"""Frontmatter: what people write is read, errors name file and line, and no file can do harm."""
 
 import subprocess
 import sys
@@ -170,7 +170,7 @@ def _slow(lines: list[str]) -> Fields | None:
 @example([("a", ": ", "x:")])
 @example([("a", ":", ""), ("a", ": ", "1 ")])
 def test_the_short_way_reads_what_the_long_way_reads(parts: list[tuple[str, str, str]]) -> None:
-    """Lines that are simple enough are read without YAML: never otherwise than with it."""
+    """Simple lines are read without YAML, with the same result as with it."""
     lines = ["".join(part) for part in parts]
     short = frontmatter._read_plain(lines)
     assert short is None or short == _slow(lines)

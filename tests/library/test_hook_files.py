@@ -1,4 +1,4 @@
-"""Configured hooks: what is read, and that a fault costs its own hook and no other."""
+"""Configured hooks: what is read, and that an error costs its own hook and no other."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ GOOD = {"hooks": [{"type": "command", "command": "true"}]}
 
 
 def only(entries: Any, event: str = "PreToolUse") -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    """The hooks of one event beside a good one of another, which no fault may cost."""
+    """The hooks of one event, beside a good hook of another event that no error may cost."""
     book, problems = read_hooks([("a.json", {event: entries, "Notification": [GOOD]})])
     assert book.hooks["Notification"] == (Hook("", CommandHook("true"), DEFAULT_SECONDS, "a.json"),)
     return book.hooks.get(event, ()), problems  # type: ignore[arg-type]

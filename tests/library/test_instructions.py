@@ -201,7 +201,7 @@ def test_looking_for_imports_never_fails_and_finds_only_what_is_there(parts: lis
 
 
 def test_a_worktree_inside_the_repository_speaks_for_itself(tree: Tree) -> None:
-    """Each file once: as the worktree has it, or, where it has none, as the main tree has it."""
+    """Each file once: as the worktree has it, or otherwise as the main tree has it."""
     apart = tree.project / ".teamwright" / "worktrees" / "ada"
     for name in ("AGENTS.md", ".claude/CLAUDE.md", ".teamwright/AGENTS.md", "pkg/CLAUDE.md"):
         tree.write(tree.project / name, f"main {name}")

@@ -1,4 +1,4 @@
-"""Plugins that another program has installed, and marketplaces of them."""
+"""Plugins that another program has installed, and its marketplaces."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""MCP servers as people write them down."""
+"""MCP servers as people configure them."""
 
 import json
 from pathlib import Path

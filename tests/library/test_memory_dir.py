@@ -1,4 +1,4 @@
-"""The memory of an agent: where it lies, what its prompt says of it, and who may write there."""
+"""An agent's memory: where it is, what its prompt says about it, and who may write there."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Output styles: found by name, nearest first."""
+"""Output styles: found by name; the nearest one wins."""
 
 from pathlib import Path
 

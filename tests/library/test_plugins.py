@@ -1,4 +1,4 @@
-"""Plugins: what a directory brings, what is refused, and the list of those that are installed."""
+"""Plugins: what a directory brings, what is refused, and the list of installed ones."""
 
 import json
 import os

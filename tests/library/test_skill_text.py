@@ -1,4 +1,4 @@
-"""The text of a skill: arguments are data, and includes are found in what its author wrote alone."""
+"""The text of a skill: arguments are data, and includes are only looked for in its author's words."""
 
 import subprocess
 from typing import Any
@@ -77,7 +77,7 @@ ARGS = ["plain", "", "two words", "$(touch pwned)", "`touch pwned`", "a; touch p
 @pytest.mark.spec("S1")
 @pytest.mark.parametrize("args", ARGS)
 def test_in_commands_arguments_are_variables(args: str, tmp_path: Any) -> None:
-    """A real shell prints each as the one word that it is, or nothing where it is empty."""
+    """A real shell prints each argument as the one word that it is, or nothing if it is empty."""
     found = render("!`printf '<%s>' a $ARGUMENTS \"$ARGUMENTS\" '$ARGUMENTS' '{print $1}'`", args)
     (command,) = [part.command for part in found.parts if isinstance(part, Shell)]
     env = {"PATH": "/usr/bin:/bin"} | found.variables

@@ -1,4 +1,4 @@
-"""Skills and commands: found where people put them, who wins, read again on change, and bad files."""
+"""Skills and commands: where they are found, precedence, reloading on change, and bad files."""
 
 import os
 import time
@@ -211,7 +211,7 @@ def test_heads_are_kept_from_one_start_to_the_next(house: SkillHouse) -> None:
     wait_until_settled(first)
     (file,) = cache.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600 and b"about a" in file.read_bytes()
-    # Told from the index, where the file is as it was; from the file, where it is not; and never from nonsense.
+    # Read from the index if the file is unchanged, from the file if not, and never from a broken index.
     file.write_bytes(file.read_bytes().replace(b"about a", b"from the index"))
     assert SkillBook(house.shelves(), cache).current().by_name["a"].description == "from the index"
     house.skill("a", description="changed")
@@ -225,7 +225,7 @@ def test_heads_are_kept_from_one_start_to_the_next(house: SkillHouse) -> None:
 
 
 def wait_until_settled(book: SkillBook) -> None:
-    """Files are old enough by their change time, so that what was read of them is kept."""
+    """Wait until the files' change times are old enough for their content to be cached."""
     until = time.monotonic() + 5
     while book.current() is not None and book._unsure and time.monotonic() < until:
         pass

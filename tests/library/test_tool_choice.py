@@ -1,4 +1,4 @@
-"""What `tools` and `disallowedTools` come to, as a table."""
+"""What `tools` and `disallowedTools` together allow, as a table."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def choice(tools: tuple[str, ...] | None, denied: tuple[str, ...] = ()) -> ToolC
         (("Agent", "Agent(x)"), (), ToolChoice(F({"Agent"}))),
         (("Agent(*)",), (), ToolChoice(F({"Agent"}))),
         (("Task(x)",), (), ToolChoice(F({"Agent"}), may_start=("x",))),
-        (None, ("Bash(rm *)", "Agent(x, y)"), ToolChoice(denied_patterns={"Bash": ("rm *",), "Agent": ("x", "y")})),
+        (None, ("Bash(rm *)", "Agent(x, y)"), ToolChoice(denied_uses=("Bash(rm *)", "Agent(x)", "Agent(y)"))),
         (("Bash(git", "Read"), (), ToolChoice(F({"Read"}))),
         (None, ("bash(git",), ToolChoice(denied=F({"Bash"}))),
         (None, ("Bash()",), ToolChoice(denied=F({"Bash"}))),

@@ -1,4 +1,4 @@
-"""Trust: for one real directory, remembered privately, and a line about what was left aside."""
+"""Trust: given to one real directory, remembered privately, with a line about what was left aside."""
 
 import json
 import os

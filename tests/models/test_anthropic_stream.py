@@ -1,4 +1,4 @@
-"""Messages API: what becomes of everything that a server may stream back."""
+"""Messages API: how everything that a server may stream back is read."""
 
 import json
 from typing import Any
@@ -195,7 +195,7 @@ def test_huge_arguments_and_duplicate_ids_arrive_as_they_are() -> None:
         )
     ]
     blocks = blocks_of(*calls)
-    assert [b.id for b in blocks] == ["same", "same"]  # the arrival makes them unique
+    assert [b.id for b in blocks] == ["same", "same"]  # made unique when the reply arrives
     assert len(blocks[1].args["content"]) == 3_000_000
 
 

@@ -1,4 +1,4 @@
-"""Names of models: what they mean, what is known of them, and the words for those that mean nothing."""
+"""Names of models: what they mean, what is known about them, and errors for those that mean nothing."""
 
 import subprocess
 import sys
@@ -171,7 +171,7 @@ def test_the_file_is_read_quickly_and_without_heavy_imports() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     seconds, heavy = run.stdout.splitlines()
     assert heavy == "[]"
-    assert float(seconds) < 0.01  # a fifth of it on a quiet machine
+    assert float(seconds) < 0.01  # a quiet machine needs a fifth of it
 
 
 def test_an_entry_of_the_file_is_checked() -> None:

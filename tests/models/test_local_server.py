@@ -1,4 +1,4 @@
-"""The context size of a model on a server of one's own, as the server says it."""
+"""The context size of a local server's model, as the server reports it."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -79,7 +79,7 @@ async def test_a_model_that_is_not_loaded_yet_is_asked_about_again_after_its_rep
 @pytest.mark.spec("I11")
 @pytest.mark.parametrize("server", LOCAL)
 async def test_llama_cpp_tells_how_much_of_the_prompt_it_has_read(server: Name) -> None:
-    """Others are not asked to: they might refuse what they do not know."""
+    """Other servers are not asked: they might refuse what they do not know."""
     read = [chunk(prompt_progress={"total": 900, "cache": 0, "processed": n, "time_ms": 1}) for n in (300, 300, 900)]
     play, deltas = stream(chat(*read, chunk({"content": "x"}), chunk({}, "stop"))), list[Delta]()
     async with FakeApi([play], routes=local_routes(server, 8192)) as api, opened(api) as model:
@@ -92,7 +92,7 @@ async def test_llama_cpp_tells_how_much_of_the_prompt_it_has_read(server: Name) 
 
 @pytest.mark.spec("I11")
 async def test_a_prompt_that_is_still_being_read_is_not_silence() -> None:
-    """Each step is news, the same figure again is not."""
+    """Each step counts as news; the same figure again does not."""
     answer, heard = OpenAIStream("openai/m", Endpoint("h", "m", "K", "B"), lambda _: None), list[int]()
     for done in (100, 200, 200, 300):
         data = chunk(prompt_progress={"total": 900, "processed": done})

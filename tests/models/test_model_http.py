@@ -1,4 +1,4 @@
-"""The HTTP client: bodies, connections, proxies, certificates, and what is said when the network fails."""
+"""The HTTP client: bodies, connections, proxies, certificates, and the words for network failures."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ async def test_a_body_of_five_megabytes_is_sent_whole_and_again() -> None:
 @pytest.mark.spec("B9")
 @pytest.mark.anyio
 async def test_a_server_that_stops_reading_is_silent() -> None:
-    """The body does not fit into the socket's buffers, and nobody takes it."""
+    """The body does not fit into the socket's buffers, and nobody reads it."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         http = HttpClient({}, silence=0.3)
         model = Anthropic(http, Reach(f"http://127.0.0.1:{deaf.getsockname()[1]}", patience=Patience(0)))
@@ -152,7 +152,7 @@ async def test_many_at_once_need_no_turns() -> None:
 @pytest.mark.spec("A7")
 @pytest.mark.anyio
 async def test_the_brake_holds_requests_that_have_not_started() -> None:
-    """The server tells one to wait; another, started after that, leaves only when the time is over."""
+    """The server tells one request to wait; another, started after that, is only sent when the time is over."""
     waited, released, now = list[float](), asyncio.Event(), [0.0]
 
     async def sleep(seconds: float) -> None:

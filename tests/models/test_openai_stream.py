@@ -1,4 +1,4 @@
-"""Chat completions: what becomes of everything that a server may stream back."""
+"""Chat completions: how everything that a server may stream back is read."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A first prompt that does not fit: the words name the server's context size, and what helps."""
+"""A first prompt that does not fit: the error names the server's context size, and what helps."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Encode once: the same bytes objects again and again, gone with their message; prefix and markers."""
+"""Encode once: the same bytes objects are reused and freed with their message; prefix and markers."""
 
 import gc
 import itertools
@@ -50,7 +50,7 @@ def test_an_entry_dies_with_its_message() -> None:
     pieces = Pieces(lambda message, _: Piece(message.text.encode()))
     kept = user("kept")
     for n in range(100):
-        assert pieces.of(user(f"{n}")).data == b"%d" % n  # ids of the dead are used again
+        assert pieces.of(user(f"{n}")).data == b"%d" % n  # ids of freed objects are reused
         pieces.of(kept)
     gc.collect()
     assert len(pieces) == 1
@@ -58,7 +58,7 @@ def test_an_entry_dies_with_its_message() -> None:
 
 @pytest.mark.spec("A11")
 def test_long_conversations_are_looked_up_in_stretches() -> None:
-    """The row is the same as message by message, for every model and marker, and dies with its messages."""
+    """The pieces are the same as message by message, for every model and marker, and are freed with its messages."""
     made = list[Message]()
     pieces = Pieces(lambda m, own: made.append(m) or Piece(b",%d%b" % (own, encode(m.text)), (3,)))
     history = tuple(Message("assistant", (Text(f"{n}"),), MODEL if n % 3 else "other") for n in range(300))
@@ -92,7 +92,7 @@ def test_broken_text_is_sent_all_the_same() -> None:
     assert json.loads(encode({"a\ud800": ["b\udcff", ("c",), 1]})) == {"a?": ["b?", ["c"], 1]}
 
 
-# --- conversations by chance
+# --- random conversations
 
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(min_size=1, max_size=8).filter(lambda t: t.strip())
@@ -105,7 +105,7 @@ content = st.one_of(st.builds(Text, texts), st.just(Image("image/png", "aGk=")))
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[tuple[Message, Message]]:
-    """Pairs of a reply and what came after it."""
+    """Pairs of a reply and what followed it."""
     out: list[tuple[Message, Message]] = []
     for _ in range(draw(st.integers(1, 5))):
         calls = draw(st.lists(call, max_size=30, unique_by=lambda c: c.id))
@@ -140,7 +140,7 @@ def requests_of(pairs: list[tuple[Message, Message]]) -> list[Request]:
 
 
 def marked(body: dict[str, Any]) -> tuple[list[str], list[int]]:
-    """All blocks in the order of the cache, and which of them carry a marker."""
+    """All blocks in cache order, and which of them carry a marker."""
     blocks = [*body["tools"], *body["system"], *(b for m in body["messages"] for b in m["content"])]
     return [json.dumps(bare(b)) for b in blocks], [n for n, b in enumerate(blocks) if "cache_control" in b]
 
@@ -155,7 +155,7 @@ def test_each_request_extends_the_one_before_and_finds_its_cache(pairs: list[tup
         assert bare(later["messages"])[: len(earlier["messages"])] == bare(earlier["messages"])
         (was, stored), (now, marks) = marked(earlier), marked(later)
         assert now[: len(was)] == was
-        assert stored[-1] in marks  # not 20 blocks near it: exactly there, however long the turn was
+        assert stored[-1] in marks  # exactly there, not within 20 blocks of it, however long the turn was
         assert len(marks) <= 4 and marks[-1] == len(now) - 1
         assert all(json.loads(now[n])["type"] not in ("thinking", "redacted_thinking") for n in marks if n >= 2)
 

@@ -1,4 +1,4 @@
-"""Costs agree with the library whose data they come from, without paying for its import."""
+"""Costs agree with the library whose data they come from, without importing it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ KNOWN = (
 
 
 def by_library(model: str, usage: Usage) -> float | None:
-    """The oracle. Its `input_tokens` are all of them, the cached ones included."""
+    """The oracle. Its `input_tokens` include the cached ones."""
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
@@ -189,7 +189,7 @@ def test_the_hook_that_forbids_the_network_has_teeth() -> None:
 
 
 def test_where_the_file_cannot_be_read_the_library_is_asked() -> None:
-    """The two ways to the same numbers agree, so that a new layout of the data costs time only."""
+    """Both ways give the same numbers, so a new layout of the data only costs time."""
     now = datetime(2026, 11, 1, tzinfo=UTC)
     for model in KNOWN:
         provider, _, name = model.removesuffix("[1m]").partition("/")

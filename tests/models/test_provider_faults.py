@@ -1,4 +1,4 @@
-"""Servers that fail in every way: each is a sentence within its limit, for the wire and for the whole program."""
+"""Servers that fail in every way: each failure becomes one sentence in time, for the wire and the whole program."""
 
 import asyncio
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ async def test_a_server_that_fails_is_a_sentence(wire: type[Anthropic] | type[Op
 
 
 class Drip:
-    """A server that sends byte after byte, each well within the limit of silence, and never comes to an end."""
+    """A server that sends byte after byte, each well within the limit for silence, and never ends."""
 
     def __init__(self, before: bytes, byte: bytes) -> None:
         self._before, self._byte = before, byte

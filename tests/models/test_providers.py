@@ -1,4 +1,4 @@
-"""Which provider is reached how, and what is said when something is not set."""
+"""How each provider is reached, and what is said when something is not set."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Patience: what is tried again, how long the pauses are, and who else waits."""
+"""Retries: what is tried again, how long the pauses are, and who else waits."""
 
 import time
 from email.utils import formatdate

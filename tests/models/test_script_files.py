@@ -1,4 +1,4 @@
-"""Script files: the same as code, and refused by file and line where they are wrong."""
+"""Script files: they equal scripts in code, and errors name file and line."""
 
 import json
 import os
@@ -16,7 +16,7 @@ HELLO = user("hello")
 
 
 def ask(replies: int) -> Request:
-    """A conversation in which the model has spoken so often."""
+    """A conversation in which the model has already replied that many times."""
     said = Message("assistant", (Text("x"),), "script/x")
     return Request("script/x", (), (), (HELLO, *[said] * replies))
 

@@ -55,12 +55,12 @@ async def play(model: Model, request: Request) -> Reply:
 
 
 def answer(model: ScriptedModel, *messages: Message) -> str:
-    """For the tests that are not about time: the text of one reply."""
+    """The text of one reply, for tests that are not about time."""
     return anyio.run(play, model, ask(*messages)).message.text
 
 
 class Clock:
-    """Sleeps without waiting, and says how long it would have been."""
+    """Records sleeps instead of waiting."""
 
     def __init__(self) -> None:
         self.naps: list[float] = []

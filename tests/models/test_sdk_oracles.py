@@ -1,4 +1,4 @@
-"""The vendors' own SDKs as witnesses: they read what our fake server plays, and know the requests that we write."""
+"""The vendors' own SDKs as oracles: they read what our fake server plays, and validate the requests that we write."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ RESULTS = Message("user", (SHOWN, ToolResult(TWO, (), is_error=True)))
 
 
 def check(kind: Any, body: Any) -> None:
-    """The SDK's own type of a request, strictly: no field that it does not know."""
+    """Validate strictly by the SDK's own request type: unknown fields fail."""
     pydantic.TypeAdapter(kind, config=None).validate_python(body)
     assert set(body) <= set(kind.__annotations__) | {
         k for base in kind.__orig_bases__ for k in getattr(base, "__annotations__", {})

@@ -1,4 +1,4 @@
-"""Providers' own search tools over real HTTP: what is sent, and what is made of the answer."""
+"""Providers' own search tools over real HTTP: what is sent, and how the answer is read."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A server that sends bytes and says nothing is silent: comments, blanks, pings, dripping heads and errors."""
+"""A server that sends bytes without content is silent: comments, blanks, pings, dripping headers and errors."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""The reader of server-sent events: the same events out of the same bytes, however they are cut."""
+"""The reader of server-sent events: the same bytes give the same events, however they are cut."""
 
 import itertools
 

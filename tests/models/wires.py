@@ -1,4 +1,4 @@
-"""How the tests talk to the two wires: over real HTTP, or event by event."""
+"""How the tests use the two wires: over real HTTP, or event by event."""
 
 from typing import Any
 

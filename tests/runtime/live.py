@@ -1,4 +1,4 @@
-"""A session that is watched while it runs: wait for something that can be seen, with a limit."""
+"""Watches a running session: each wait is for something visible, and limited."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ class Live:
         await self.session.submit(Say((Text(text),)))
 
     async def until(self, seen: Callable[[Event], bool] | type) -> Any:
-        """The next event of that kind; what comes before it is kept."""
+        """The next event of that kind; earlier ones are kept."""
         with anyio.fail_after(LIMIT):
             async for record in self.watch:
                 self.records.append(record)
@@ -38,7 +38,7 @@ class Live:
         raise AssertionError("the session ended before it was seen")
 
     async def rest(self) -> None:
-        """What is left after the session has ended."""
+        """The remaining events after the session has ended."""
         with anyio.fail_after(LIMIT):
             self.records += [record async for record in self.watch]
 

@@ -1,4 +1,4 @@
-"""A pool of MCP servers for one test, and what it told."""
+"""A pool of MCP servers for one test, and its messages."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The agent's boundary: whatever happens inside a turn becomes exactly one end and a history that can go on."""
+"""The agent's boundary: whatever happens inside a turn becomes one end, with a history that can be continued."""
 
 import os
 import resource
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 
 def check_requests(model: ScriptedModel) -> None:
-    """Every request is one that a provider takes."""
+    """Every request is one that a provider accepts."""
     for request in model.requests:
         owed: tuple[str, ...] = ()
         for message in request.messages:
@@ -67,7 +67,7 @@ async def test_a_bug_in_one_of_several_reads_ends_the_turn_once(walker: Walker) 
 
 
 class Disk:
-    """One that can be full, for us alone: no file may grow past a size."""
+    """A disk that can be full, for this process alone: a limit on file sizes."""
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 

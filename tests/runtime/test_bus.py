@@ -1,4 +1,4 @@
-"""The stream of events: publishing never waits, and a slow watcher loses nothing that counts."""
+"""The stream of events: publishing never waits, and a slow watcher loses nothing that matters."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,7 +139,7 @@ async def test_closing_wakes_who_waits_and_gives_what_is_left(desk: Desk) -> Non
             desk.work(2)
             desk.bus.close()
     assert len(got) == 4
-    desk.work(1)  # nobody is left: nothing is kept for anybody
+    desk.work(1)  # nobody watches any more, so nothing is kept
     assert await read(watch) == []
 
 

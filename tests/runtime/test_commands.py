@@ -1,4 +1,4 @@
-"""Shell commands and monitors as jobs: their states, their output, what is told of them, and when they are stopped."""
+"""Shell commands and monitors as jobs: their states, output and notices, and when they are stopped."""
 
 import os
 import sqlite3
@@ -66,7 +66,7 @@ class Bench:
         return event.message.text
 
     def letters(self) -> list[str]:
-        """The ids of all that were ever sent, prompts left out."""
+        """Ids of all letters ever sent, except prompts."""
         db = sqlite3.connect(self.walker.home / ".teamwright/state.db")
         try:
             return [row[0] for row in db.execute("SELECT id FROM letters WHERE id NOT LIKE 'l%' ORDER BY n")]
@@ -88,7 +88,7 @@ async def bench(walker: Walker, **more: Any) -> AsyncIterator[Bench]:
 
 
 async def contents(path: Path, words: str) -> str:
-    """The file, once it holds these words."""
+    """Wait until the file contains these words, and return it."""
     with anyio.fail_after(LIMIT):
         while words not in path.read_text():
             await anyio.sleep(0.01)
@@ -117,7 +117,7 @@ async def test_a_command_ends_in_one_state_and_is_told_of_once(
         text = await on.told("<task-notification>")
         assert f"<task-id>{job.id}</task-id>" in text and f"<status>{status}</status>" in text and "words" in text
         assert f"<output-file>{job.output}</output-file>" in text and "<tool-use-id>c1</tool-use-id>" in text
-        assert "<result>\nwords\n</result>" in text and "tokens" not in text  # how it ended stands in the summary
+        assert "<result>\nwords\n</result>" in text and "tokens" not in text  # the summary says how it ended
         await on.live.until(TurnEnded)
         assert on.letters() == [f"n-{job.id}-1"] and on.row(job) == (status, 2)
     assert [(e.job, e.kind, e.background) for e in on.live.of(JobStarted)] == [(job.id, "shell", True)]

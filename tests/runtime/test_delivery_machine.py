@@ -1,6 +1,6 @@
-"""Delivery in any order of sends, rings that are dropped or doubled, interrupts and kills: each letter once, none lost.
+"""Delivery under any order of sends, dropped or doubled rings, interrupts and kills: each letter once, none lost.
 
-Writers and reader have connections of their own, as processes have. A kill leaves what is on disk and nothing else.
+Writers and reader have separate connections, as processes have. A kill leaves only what is on disk.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Delivery(RuleBasedStateMachine):
         await processes.leave(me.id)
 
     def begin(self) -> None:
-        """A process takes the reader up from its transcript."""
+        """A process continues the reader from its transcript."""
         self.reader: StateStore = self.do(StateStore.open(self.dir / "state.db"))
         self.transcript, events, _ = Transcript.open(self.dir / "ada.jsonl")
         self.history = fold(events)
@@ -98,11 +98,11 @@ class Delivery(RuleBasedStateMachine):
 
     @rule(writer=st.integers(0, WRITERS - 1), n=st.integers(1, 8))
     def send_again(self, writer: int, n: int) -> None:
-        """As a sender does that was killed before it knew."""
+        """Resend, as a sender does that was killed before it knew the outcome."""
         if n <= self.sent:
             self.post(writer, n)
 
-    # --- bells: a send rings or it does not, and some rings are for nothing
+    # --- bells: a send may ring or not, and some rings are for nothing
 
     @rule(times=st.integers(1, 3))
     def ring(self, times: int) -> None:
@@ -111,7 +111,7 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def poll(self) -> None:
-        """The net: a look at one number."""
+        """The safety net: read one number."""
         if (now := self.do(self.reader.database.data_version())) != self.version:
             self.version = now
             self.inbox.ring()
@@ -120,7 +120,7 @@ class Delivery(RuleBasedStateMachine):
 
     @rule(steps=st.sampled_from(["k", "rk", "rak", "rafk", "i", "ri", "ra", "raf"]))
     def turn(self, steps: str) -> None:
-        """One that comes so far: recorded, acknowledged, flushed, interrupted, killed."""
+        """A turn that gets as far as this: recorded, acknowledged, flushed, interrupted, killed."""
         self.take(at_rest=True)
         known = {"r": self.record, "a": self.acknowledge, "f": self.write_what_is_queued, "i": self.interrupt}
         for step in steps:
@@ -160,13 +160,13 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
-        """What was queued for the store is gone, as is all that the process knew."""
+        """Lose what was queued for the store, and everything that the process knew."""
         assert self.reader.database._connection is not None
         self.reader.database._connection.close()
         self.transcript.close()
         self.begin()
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def none_is_read_twice_and_none_that_was_not_sent(self) -> None:
@@ -188,7 +188,7 @@ class Delivery(RuleBasedStateMachine):
             shutil.rmtree(self.dir)
 
     def none_is_lost(self) -> None:
-        """Whatever was dropped, one look finds it."""
+        """Whatever was dropped, one poll finds it."""
         self.record()
         self.poll()
         for _ in range(2):

@@ -23,7 +23,7 @@ ME = AgentId("a1")
 
 
 class Room:
-    """A project with a gate; `answer` is what the person says, and `asked` what was put to them."""
+    """A project with a gate; `answer` is the person's answer, and `asked` the questions put to them."""
 
     def __init__(self, top: Path) -> None:
         self.root, self.outside, self.home = top / "project", top / "outside", top / "home"
@@ -359,7 +359,7 @@ async def test_a_rule_beside_a_deny_covers_what_cannot_show_the_file(room: Room)
 
 @pytest.mark.spec("M11")
 async def test_a_rule_that_came_while_the_tree_was_looked_at_counts(room: Room) -> None:
-    """The rules are the ones of the moment at which the call is judged."""
+    """The call is judged by the rules of that moment."""
     before, looks = room._standing, list[int]()
 
     def standing(agent: object) -> Standing:

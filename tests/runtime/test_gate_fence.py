@@ -139,7 +139,7 @@ async def test_settings_can_take_the_way_out_away(room: Room) -> None:
 
 @pytest.mark.spec("V14")
 async def test_a_hook_cannot_add_the_wish(room: Room) -> None:
-    """It answers a question about something else, and changes the call into one that would leave."""
+    """Its output answers another question, and changes the call into one that would leave the sandbox."""
     room.fencing = Fencing(SandboxRules())
     changed = {"command": "sh run.sh", **OUT}
     room.hook = Fired(decision="allow", updated_input=changed)

@@ -1,4 +1,4 @@
-"""What hooks say on standard error, which the model reads."""
+"""Hooks' standard error, which the model reads."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hooks that really run: commands, servers and functions, with everything that can go wrong with them."""
+"""Hooks that really run: commands, servers and functions, with everything that can go wrong."""
 
 import json
 import os
@@ -110,7 +110,7 @@ async def test_a_command_gets_no_secrets_and_knows_the_project(place: Place) -> 
     (text,) = (await place.fire(hooks, "SessionStart", "startup")).context
     assert f"CLAUDE_PROJECT_DIR={place.project}\n" in text and f"TEAMWRIGHT_PROJECT_DIR={place.project}\n" in text
     assert "s3cret" not in text
-    assert int(text.split()[-1]) <= 5  # stdin, stdout, stderr, and what ls itself opens: none of ours
+    assert int(text.split()[-1]) <= 5  # stdin, stdout, stderr, and what ls itself opens: no handles of ours
 
 
 async def test_a_large_input_that_nobody_reads_and_one_that_is_read(place: Place) -> None:
@@ -208,7 +208,7 @@ async def test_binary_output_is_no_answer(place: Place) -> None:
 
 
 async def test_hooks_run_at_the_same_time_and_the_strictest_wins(place: Place) -> None:
-    """Each waits for the other: one after the other they would never end."""
+    """Each waits for the other, so one after the other they would never end."""
     fifo = place.root / "fifo"
     os.mkfifo(fifo)
     allow = json.dumps(said(permissionDecision="allow"))

@@ -1,4 +1,4 @@
-"""An agent's door with the real store behind it: every letter handed over once, whatever happens in between."""
+"""An agent's inbox on the real store: every letter is handed over once, whatever happens in between."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -61,7 +61,7 @@ async def test_later_letters_are_given_only_at_rest_and_without_another_bell(sta
 
 @pytest.mark.spec("Q5", "X2")
 async def test_a_letter_that_the_transcript_knows_is_marked_and_not_given(state: StateStore) -> None:
-    """The process died between the transcript's line and the store's mark."""
+    """The process died between the line in the transcript and the mark in the store."""
     known, fresh = letter("known"), letter("fresh")
     await state.post(known)
     await state.post(fresh)
@@ -89,7 +89,7 @@ async def test_what_a_broken_off_turn_did_not_deliver_is_given_again(state: Stat
     await inbox.post(one)
     await inbox.post(two)
     assert await inbox.take(at_rest=True) == [one, two]
-    delivered.add(one.id)  # in the transcript, though not acknowledged: the interrupt came between the two
+    delivered.add(one.id)  # in the transcript but not acknowledged: the interrupt came between the two
     inbox.hand_back()
     assert await inbox.take(at_rest=True) == [two]
     assert await waiting(state) == [two.id]
@@ -160,7 +160,7 @@ async def test_notices_wait_a_moment_for_those_that_come_just_now(state: StateSt
 @pytest.mark.spec("Q6")
 @pytest.mark.parametrize("letters", [[], [Letter(new_letter_id(), ME, Sender("agent", "ada"), Said("now"))]])
 async def test_nothing_else_is_held_up_by_jobs_that_still_run(state: StateStore, letters: list[Letter]) -> None:
-    """A message is handed over at once, and a notice alone after a moment, though a job runs for ever."""
+    """A message is handed over at once, and a lone notice after a moment, even if a job runs for ever."""
     inbox, notice = AgentInbox(ME, state, set()), ended("j")
     inbox.more_comes = lambda: True
     for x in (notice, *letters):

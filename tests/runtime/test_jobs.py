@@ -1,4 +1,4 @@
-"""The registry of jobs on a real store: what is told when, in which order, and what a resume finds."""
+"""The registry of jobs on a real store: which notices are sent, in which order, and what a resume finds."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,7 +22,7 @@ OWNER = AgentId(SESSION)
 
 
 class Desk:
-    """A store, a registry on it, and what it told and rang."""
+    """A store with a registry, and what the registry told and rang."""
 
     def __init__(self, state: StateStore, root: Path) -> None:
         self.state, self.root = state, root
@@ -39,7 +39,7 @@ class Desk:
         return next(row.notice for row in await self.table.all(SESSION) if row.id == id)
 
     async def settle_after_crash(self, recorded: str) -> list[JobRow]:
-        """Only that call's result is in a transcript; every agent had said one thing."""
+        """After a crash, only that call's result is in a transcript; every agent had said one thing."""
         return await self.jobs.settle_after_crash(
             lambda _, call: call == recorded, lambda job: self.root / job, lambda agent: JobResult(f"words of {agent}")
         )

@@ -1,4 +1,4 @@
-"""Exactly one word about each end of a background job, through every order of end, read, stop, crash and resume."""
+"""Each end of a background job is reported exactly once, in any order of end, read, stop, crash and resume."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ Run = tuple[JobId, int]
 
 
 class Telling(RuleBasedStateMachine):
-    """The owner's transcript is `delivered` and `recorded`: that is durable, everything else a crash takes."""
+    """The owner's transcript is `delivered` and `recorded`: these are durable, and a crash takes everything else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Telling(RuleBasedStateMachine):
         self.dir = Path(tempfile.mkdtemp())
         self.delivered: set[str] = set()  # letters in the transcript
         self.recorded: set[CallId] = set()  # calls whose results are
-        self.seen: dict[Run, list[str]] = {}  # who told the owner of an end
+        self.seen: dict[Run, list[str]] = {}  # who told the owner about an end
         self.background: set[Run] = set()
         self.final: dict[Run, str] = {}
         self.events: list[JobEnded] = []
@@ -53,7 +53,7 @@ class Telling(RuleBasedStateMachine):
         self.table = JobTable(self.state.database)
         self.inbox = AgentInbox(OWNER, self.state, self.delivered)
         self.jobs = Jobs(self.table, SESSION, self._tell, lambda _: self.inbox.ring())
-        self.running: list[Job] = []  # of this process; a crash takes them all
+        self.running: list[Job] = []  # of this process; lost in a crash
         self.finished: list[Job] = []
         self.closed: list[Job] = []
 
@@ -73,7 +73,7 @@ class Telling(RuleBasedStateMachine):
     @precondition(lambda self: self.closed)
     @rule(data=st.data())
     def begin_again(self, data: Any) -> None:
-        """As SendMessage does with one that has ended."""
+        """As SendMessage does with an agent that has ended."""
         job = self.draw(data, self.closed)
         if not any(other.id == job.id for other in (*self.running, *self.finished)):
             last = max(run for id, run in self.seen if id == job.id)
@@ -117,7 +117,7 @@ class Telling(RuleBasedStateMachine):
     @precondition(lambda self: self.finished or self.closed)
     @rule(data=st.data(), kept=st.booleans())
     def read_the_end(self, data: Any, kept: bool) -> None:
-        """A blocking read; only some live to see their result in the transcript."""
+        """A blocking read; only some processes survive to record its result in the transcript."""
         job = self.draw(data, self.finished + self.closed)
         if not any(word.startswith("call") for word in self.seen[job.id, job.run]):
             call = self.do(self._claim(job))
@@ -127,7 +127,7 @@ class Telling(RuleBasedStateMachine):
                 self.crash_and_resume()
 
     async def _claim(self, job: Job) -> CallId | None:
-        """None: it has the letter already."""
+        """None if it has the letter already."""
         call = CallId(f"call{next(self.numbers)}")
         if not await self.jobs.claim(job, call):
             return None
@@ -141,7 +141,7 @@ class Telling(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(data=st.data(), status=ENDS, sends=st.booleans(), reads=st.booleans())
     def end_among_others(self, data: Any, status: Any, sends: bool, reads: bool) -> None:
-        """The end, a blocking read and a send to the background, all at once."""
+        """The end, a blocking read and a move to the background, all at once."""
         job = self.draw(data, self.running)
         call = self.do(self._race(job, status, sends=sends, reads=reads))
         if call is not None:
@@ -171,7 +171,7 @@ class Telling(RuleBasedStateMachine):
 
     @rule(acknowledge=st.booleans())
     def hand_over(self, acknowledge: bool) -> None:
-        """At rest, as the loop does. Not acknowledged: the process dies right after the transcript was written."""
+        """At rest, as the loop does. Not acknowledged: the process dies right after writing the transcript."""
         self.do(self._hand_over(acknowledge=acknowledge))
         if not acknowledge:
             self.crash_and_resume()
@@ -199,7 +199,7 @@ class Telling(RuleBasedStateMachine):
             lambda _, call: call in self.recorded, lambda job: self.dir / job, lambda _: JobResult()
         )
 
-    # --- what must always hold
+    # --- invariants
 
     @invariant()
     def a_final_state_stays(self) -> None:

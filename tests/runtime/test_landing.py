@@ -36,7 +36,7 @@ async def test_what_is_green_lands_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.spec("LQ2")
 async def test_each_is_checked_on_what_it_lands_on(tmp_path: Path) -> None:
-    """Both are green alone; together they are not."""
+    """Each is green alone; together they are red."""
     async with open_yard(tmp_path) as yard:
         yard.command = "! { test -e a.txt && test -e b.txt; }"
         await yard.ready("a")
@@ -60,7 +60,7 @@ async def test_a_red_one_goes_back_and_the_next_goes_on(tmp_path: Path) -> None:
 
 
 def record_resolution(repo: Path) -> None:
-    """The person has settled this very conflict before, and git remembers how."""
+    """The person has resolved this very conflict before, and git remembers how."""
     git(repo, "config", "rerere.enabled", "true")
     git(repo, "config", "rerere.autoupdate", "true")
     git(repo, "checkout", "-q", "-b", "scratch", "a")

@@ -1,5 +1,6 @@
-"""A state machine over the landing queue: owners that commit and queue, checks that fail, targets that move, runs that
-are killed. Whatever happens, what the target has was checked as a whole, and nothing is lost."""
+"""A state machine over the landing queue: owners that commit and queue, checks that fail, targets that move, runs
+that are killed. Everything on the target was checked as a whole, and nothing is lost.
+"""
 
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -32,11 +33,11 @@ WORK = st.sampled_from(["good", "bad", "clash"])
 
 
 class Killed(Exception):
-    """A check in the middle of which the run is cancelled, as a program that ends."""
+    """Cancels the run in the middle of a check, as when the program ends."""
 
 
 class LandingMachine(RuleBasedStateMachine):
-    """`bad.txt` is what the check never lets pass; `clash` edits the one line that others edit, too."""
+    """The check never lets `bad.txt` pass; `clash` edits the one line that others edit, too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,9 +47,9 @@ class LandingMachine(RuleBasedStateMachine):
         self.opened = self.portal.wrap_async_context_manager(open_yard(Path(self.room.name)))
         self.yard: Yard = self.opened.__enter__()
         git(self.yard.repo, "checkout", "-q", "--detach")
-        self.tips: set[str] = set()  # everything that was ever queued
-        self.checked: set[str] = set()  # trees that a check has passed
-        self.commits = self.others = 0  # of owners, and of somebody else on the target
+        self.tips: set[str] = set()  # everything ever queued
+        self.checked: set[str] = set()  # trees that passed a check
+        self.commits = self.others = 0  # by owners, and by somebody else on the target
         self.seen = [self.yard.head()]  # of the target, oldest first
 
     def teardown(self) -> None:

@@ -1,4 +1,4 @@
-"""The branch that work lands on, and the files of whoever has it checked out: moved as checked, or not at all."""
+"""The target branch, and the files of whoever has it checked out: moved exactly as checked, or not at all."""
 
 from pathlib import Path
 
@@ -112,7 +112,7 @@ async def test_edits_that_git_does_not_look_for_are_never_overwritten(tmp_path: 
 
 @pytest.mark.spec("LQ6")
 async def test_a_repository_without_files_of_its_own(tmp_path: Path) -> None:
-    """Its HEAD says main, which is checked out nowhere: the tree of another branch is left alone."""
+    """Its HEAD names main, which is checked out nowhere; the tree of another branch stays as it is."""
     async with open_yard(tmp_path) as yard:
         branch(yard.repo, "a", {"a.txt": "a\n"})
         bare, tree = tmp_path / "bare.git", tmp_path / "mine"

@@ -1,4 +1,4 @@
-"""A team led by Python code: the same roads and checks as for a model that leads."""
+"""A team led by Python code: the same paths and checks as for a leading model."""
 
 import subprocess
 from pathlib import Path
@@ -22,7 +22,7 @@ LIMIT = 20.0
 
 
 def leave(approve: bool, reason: str = "") -> Any:
-    """An answer to the request to shut down that stands in the conversation."""
+    """Agree to the shutdown request in the conversation."""
     more = {"reason": reason} if reason else {}
     message = {"type": "shutdown_response", "request_id": r"{{re:(shutdown-[0-9a-f]+)}}", "approve": approve}
     return call("SendMessage", to="team-lead", message=message | more)

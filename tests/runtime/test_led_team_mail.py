@@ -173,7 +173,7 @@ async def test_messages_end_with_the_work_and_plans_are_answered(walker: Walker)
                 async for _ in team.messages(forever=True):
                     pass
             assert scope.cancelled_caught
-            await session.idle()  # unread or not, mail for code keeps nobody from resting
+            await session.idle()  # unread or not, mail for code does not keep the session from resting
     assert ("ada", "I begin.") in [(m.sender, m.text) for m in heard]
     assert ("ben", "Written.") in [(m.sender, m.text) for m in heard]
     assert (walker.project / "a.txt").read_text() == "a" and asked_of_lead(model) == 0

@@ -1,4 +1,4 @@
-"""What was used: every call has a row before it leaves, and each row is settled, whatever became of the call."""
+"""Usage: every call has a row before it is sent, and each row is settled, whatever happens to the call."""
 
 import pytest
 from live import ledger, living

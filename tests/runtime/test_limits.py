@@ -1,4 +1,4 @@
-"""How far a definition lets its agent use a tool: behind the session's own gate, and never past it."""
+"""A definition's limits on a tool: they apply behind the session's own gate, and never widen it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.spec("D6", "M9")]
 
 
 async def tried(walker: Walker, tools: str, *calls: Any, **more: Any) -> list[bool]:
-    """Which of these calls were let through."""
+    """Which of these calls were allowed."""
     write_agent(walker, "limited", f"tools: {tools}")
     scripts = {"main": [agent("child", subagent_type="limited")], "child": [*calls, "r"]}
     async with crew(walker, scripts, **more) as play:

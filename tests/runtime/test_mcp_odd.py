@@ -1,4 +1,4 @@
-"""Servers whose messages are far too much, or cannot be read: an answer or an error at once, within bounds."""
+"""Servers whose messages are too large or unreadable: an answer or an error at once, within bounds."""
 
 import resource
 import sys
@@ -17,7 +17,7 @@ from teamwright.host.mcp.shrink import MOST_PARTS, UnreadableMessage, shrink
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A5", "D8")]
 ODD = Path(__file__).parent.parent / "servers" / "odd_mcp.py"
-SOON = 20.0  # seconds on a machine that does other things too; it took 600 before
+SOON = 20.0  # seconds on a busy machine; it used to take 600
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def test_a_message_that_cannot_be_read_fails_the_call_at_once(shop: Shop, 
     async with shop.open(odd(), call=600) as pool:
         with anyio.fail_after(SOON), pytest.raises(ToolError, match="cannot be read"):
             await shop.call(pool, f"mcp__odd__{name}")
-        assert (await shop.call(pool, "mcp__odd__noise")).content == (Text("x"),)  # it lives, and noise is only noise
+        assert (await shop.call(pool, "mcp__odd__noise")).content == (Text("x"),)  # it survives, and noise is ignored
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Meters form a tree: what a child uses counts all the way up, and a limit above holds everybody below."""
+"""Meters form a tree: a child's usage counts all the way up, and a limit above applies to everybody below."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A person talks to any agent, stops any, and says yes for one agent alone."""
+"""A person talks to any agent, stops any, and approves for one agent alone."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ LIMIT = 20.0
 
 
 async def reply(walk: Any, question: Question, decision: Decision, scope: Scope) -> list[Question]:
-    """As the app does it, from where it sits."""
+    """Reply as the app does, from wherever it runs."""
     session, options = walk.session, Options(cwd=walk.session.cwd, env={"HOME": str(walk.session.cwd)})
     port = LocalSession(session, home_from(options.env))
     return await answer(port, session.questions.waiting, AnswerQuestion(question, decision, scope), options)
@@ -100,7 +100,7 @@ async def test_a_yes_for_one_agent_holds_for_it_alone(walker: Walker) -> None:
         first: Question = (await walk.until(Asked)).question
         assert first.agent in walk.children and first.suggestions
         assert await reply(walk, first, Allow(), "agent") == []
-        second: Question = (await walk.until(Asked)).question  # the child's second call was not asked
+        second: Question = (await walk.until(Asked)).question  # the child's second call needed no approval
         assert second.agent == walk.id and second.suggestions == first.suggestions
         await reply(walk, second, Deny("No."), "once")
         await walk.until(TurnEnded)

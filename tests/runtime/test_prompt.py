@@ -1,4 +1,4 @@
-"""What agents are told of themselves: who reads them, what they may do, and what has changed since."""
+"""What agents are told about themselves: who reads their words, what they may do, and what has changed since."""
 
 from pathlib import Path
 

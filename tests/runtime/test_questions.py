@@ -1,4 +1,4 @@
-"""Questions to a person: each is answered, expires, is withdrawn, or is seen waiting. None is dropped in silence."""
+"""Questions to a person: each is answered, expires, is withdrawn, or is seen waiting. None is silently dropped."""
 
 import anyio
 import pytest
@@ -34,7 +34,7 @@ class Room:
         self.decisions[id] = bare(self.whole[id])
 
     def ends(self) -> list[Decision | None]:
-        """What every question came to, as watchers saw it; each was asked first."""
+        """The end of every question, as watchers saw it; each was asked first."""
         assert [e.question.id for e in self.told if isinstance(e, Asked)] == [
             e.question for e in self.told if isinstance(e, Answered)
         ]

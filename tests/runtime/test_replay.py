@@ -1,4 +1,4 @@
-"""A screen that folds the end of a transcript, and pages of it, must show what folding all of it shows."""
+"""A screen that folds the end of a transcript, and pages of it, must show the same as folding all of it."""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,4 @@
-"""Where a session comes from: resumed, continued, copied; and what must not be resumed."""
+"""Where a session comes from: resumed, continued or copied; and what must not be resumed."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def events(path: Path) -> list:
 
 
 def cut_after(path: Path, kind: type, *, torn: bytes = b"") -> None:
-    """As a kill would leave it: nothing after the first event of that kind, and perhaps half a line."""
+    """Cut as a kill would: nothing after the first event of that kind, and perhaps half a line."""
     n = next(n for n, line in transcripts.read(path) if isinstance(line.event, kind))
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:n]) + torn)
 
@@ -72,7 +72,7 @@ async def test_a_prompt_that_was_stored_but_not_read_is_read_after_resume(walker
 
 @pytest.mark.spec("Q5", "X2")
 async def test_a_prompt_that_the_transcript_has_is_not_read_again(walker: Walker) -> None:
-    """Killed after the transcript's line and before the store's mark: the line is what counts."""
+    """Killed after the line in the transcript and before the mark in the store: the line counts."""
     first = await walker.walk(["one"], mode="bypassPermissions")
     cut_after(transcript(walker), LettersTaken)
     (taken,) = [e for e in events(transcript(walker)) if isinstance(e, LettersTaken)]

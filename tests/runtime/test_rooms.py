@@ -1,4 +1,4 @@
-"""Rooms: worktrees that a hook made, notes of stays, and what is let go at an end."""
+"""Rooms: worktrees made by a hook, notes of stays, and what is released at the end."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ ME, OTHER = AgentId("a1"), AgentId("a2")
 
 
 class Hook:
-    """A hook of other version control: no git anywhere."""
+    """A hook for other version control: there is no git."""
 
     def __init__(self, printed: Path | None) -> None:
         self.printed, self.asked, self.removed = printed, list[tuple[str, Path]](), list[Path]()

@@ -1,4 +1,4 @@
-"""Temporary directories of boxes: one for each root, also for threads that come together; nothing stays behind."""
+"""Temporary directories of boxes: one for each root, even with concurrent threads; nothing stays behind."""
 
 import shutil
 import tempfile
@@ -67,7 +67,7 @@ def test_a_lock_that_cannot_be_opened_is_passed_over(scratch: Scratch, tmp_path:
 
 
 def test_processes_that_begin_together_do_not_sweep_each_other(tmp_path: Path) -> None:
-    """Each sweeps while others are between the making of a directory and its lock."""
+    """Each sweeps while others are between making a directory and locking it."""
 
     def begin(_: int) -> bool:
         one = Scratch()

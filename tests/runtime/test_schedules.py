@@ -1,4 +1,4 @@
-"""Prompts for later: one timer, letters that come once, clocks that jump, programs that were not there."""
+"""Scheduled prompts: one timer, letters that come once, clocks that jump, programs that were not running."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def at(text: str) -> int:
 
 
 class Hands:
-    """A clock whose hands a test moves; a sleeper wakes when its time has come."""
+    """A clock that a test sets; a sleeper wakes when its time has come."""
 
     def __init__(self, now: int) -> None:
         self._now, self._steady = now, 0.0
@@ -53,7 +53,7 @@ class Hands:
             await self._slept.wait()
 
     async def run(self, seconds: float, *, jump: float = 0) -> None:
-        """Both clocks go on; with `jump` somebody also sets the one on the wall."""
+        """Let both clocks run; with `jump` the wall clock is also set."""
         await self.asleep()
         self._slept = anyio.Event()
         self._steady += seconds

@@ -1,4 +1,4 @@
-"""Work that many ask for at once."""
+"""Work that several callers request at once."""
 
 import anyio
 import pytest
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_whoever_asks_while_a_run_is_under_way_gets_the_next_one() -> None:
-    """One that began before they asked may not know what they know."""
+    """A run that began before they asked may not know what they know."""
     shared, gate, runs, got = SharedRun[int](), anyio.Event(), list[int](), dict[str, int]()
 
     async def run() -> int:

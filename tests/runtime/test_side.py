@@ -1,4 +1,4 @@
-"""The runtime's own forks: what they share with the agent, what they may not touch, and what they cost."""
+"""Side questions: what these forks share with the agent, what they may not touch, and what they cost."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def is_aside(request: Request) -> bool:
 
 
 def main_only(steps: list[Any], aside: Any = "beside") -> ScriptedModel:
-    """The conversation plays `steps`; every side question gets `aside`."""
+    """`steps` play the conversation; every side question gets `aside`."""
 
     async def play(request: Request) -> Any:
         check_valid(request.messages)

@@ -34,7 +34,7 @@ async def test_a_command_and_a_file_are_included(walker: Walker) -> None:
 
 @pytest.mark.spec("S1", "M7")
 async def test_a_command_is_judged_like_the_agents_own(walker: Walker) -> None:
-    """Every simple command by itself; deny rules and the mode hold whatever the skill allows."""
+    """Every simple command separately; deny rules and the mode apply whatever the skill allows."""
     body = "!`echo one; touch pwned`\n!`echo $(touch pwned)`\n!`mkdir made; echo two`\n!`git push`"
     command(walker, "x", body, "allowed-tools: Bash(echo:*), Bash(mkdir:*), Bash(git push)")
     async with staged(walker, rules={"deny": ["Bash(git push:*)"]}) as made:
@@ -156,7 +156,7 @@ async def test_what_is_no_skill_is_left_to_the_model(walker: Walker) -> None:
 
 @pytest.mark.spec("S3", "R7")
 async def test_a_forking_command_answers_by_itself(walker: Walker) -> None:
-    """Its own context, kind and model; no turn of the main agent; what it allows holds in its agent alone."""
+    """It has its own context, type and model; the main agent needs no turn, and the permissions are for it alone."""
     skill(
         walker, "audit", "SCRIPT:audit Look at $ARGUMENTS.", "context: fork", "agent: bash", "allowed-tools: Bash(ls:*)"
     )

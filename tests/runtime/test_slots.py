@@ -1,4 +1,4 @@
-"""How many run at once: places are given in turn, whoever waits gives its place up, and none is lost or made."""
+"""Slots for running agents: given out in turn, given up while waiting, and none is lost or created."""
 
 import anyio
 import pytest
@@ -10,7 +10,7 @@ LIMIT = 5.0
 
 
 def free(slots: anyio.Semaphore, most: int) -> bool:
-    """Are exactly that many places free?"""
+    """Are exactly that many slots free?"""
     return slots.value == most
 
 
@@ -78,7 +78,7 @@ async def test_one_without_a_place_takes_none_by_waiting() -> None:
 
 
 async def test_a_call_that_begins_to_wait_while_another_comes_back_keeps_no_place() -> None:
-    """Else its agent would hold the only place while it waits for a child that needs it: for ever."""
+    """Otherwise its agent would hold the only slot while it waits for a child that needs it: for ever."""
     slots = anyio.Semaphore(1, fast_acquire=True)
     parent, other, child = Slot(slots), Slot(slots), Slot(slots)
     second_waits, second_leaves = anyio.Event(), anyio.Event()

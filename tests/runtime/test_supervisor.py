@@ -1,4 +1,4 @@
-"""Whoever owns agents: each ends exactly once whatever happens inside it, and nothing is left behind."""
+"""The owner of agents: each agent ends exactly once whatever happens inside it, and nothing is left behind."""
 
 from collections import Counter
 from typing import Any
@@ -28,7 +28,7 @@ class ProbeArgs(Struct, frozen=True):
 
 
 class Probe:
-    """A user's tool that asks who it is, or breaks."""
+    """A user's tool that asks who runs it, or fails."""
 
     spec = spec("Probe", "Looks at who calls.", ProbeArgs, parallel=True)
 

@@ -1,7 +1,7 @@
-"""An MCP server with an authorisation server of its own: `auth_mcp.py LOG SECONDS`; prints its port.
+"""An MCP server with its own authorisation server: `auth_mcp.py LOG SECONDS`; prints its port.
 
-It agrees to everything at once, checks PKCE, gives each code and each refresh token away once, and writes to LOG.
-Beside LOG, the file `more` lets it ask for the scope `more` of whoever calls a tool.
+It agrees to everything at once, checks PKCE, gives out each code and each refresh token once, and writes to LOG.
+If a file `more` is beside LOG, it demands the scope `more` from whoever calls a tool.
 """
 
 import base64

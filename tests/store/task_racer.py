@@ -1,4 +1,4 @@
-"""One process of a race for tasks: waits for the start, claims what it can, prints what it got."""
+"""One process in a race for tasks: waits for the start, claims what it can, and prints what it got."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A store with a session, a lead and teammates, for the tests of teams, mail and requests."""
+"""A store with a session, a lead and teammates, for tests of teams, mail and requests."""
 
 import subprocess
 import sys
@@ -75,7 +75,7 @@ class House(Struct):
         return AgentId(session)
 
     def note(self, sender: Member | AgentId, to: Member, text: str = "hello", **more: Any) -> Mail:
-        """One mail under an id of its own."""
+        """One message with its own id."""
         name, id = (sender.name, sender.agent) if isinstance(sender, Member) else (LEAD_NAME, sender)
         letter_id = LetterId(more.pop("id", None) or f"l{next(self.numbers)}")
         color = sender.color if isinstance(sender, Member) else "blue"
@@ -86,7 +86,7 @@ class House(Struct):
 
 @asynccontextmanager
 async def open_house(root: Path, limits: MailLimits = LIMITS) -> AsyncIterator[House]:
-    """Whatever a test does here is done once more with what was written down of it, in an empty store."""
+    """Everything that a test does here is recorded, and replayed into an empty store."""
     clock = Clock()
     async with _open_store(root, clock) as database:
         house = await _furnish(root, StateStore(database), clock, limits)

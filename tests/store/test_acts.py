@@ -1,4 +1,4 @@
-"""Acts: each has a name, is JSON and back, and has the same outcome wherever it is applied in the same order."""
+"""Acts: each has a name, survives JSON, and has the same outcome wherever it is applied in the same order."""
 
 import importlib
 import inspect
@@ -61,7 +61,7 @@ def test_what_is_no_act_is_an_error(data: bytes, words: str) -> None:
 
 
 async def test_each_act_has_the_same_outcome_in_an_empty_store(tmp_path: Path) -> None:
-    """`open_house` replays; here it is made sure that nothing is left out."""
+    """`open_house` replays; this test makes sure that nothing is left out."""
     async with open_house(tmp_path) as house:
         await house.create()
         await _letters(house)
@@ -74,7 +74,7 @@ async def test_each_act_has_the_same_outcome_in_an_empty_store(tmp_path: Path) -
         await _ends(house)
         journal = house.state.database
         if Chosen.engine:
-            return  # the replica of it is compared instead
+            return  # its replica is compared instead
         assert isinstance(journal, Journal)
         done = {NAMES[type(act)] for entry in journal.entries for act in decode_acts(entry.data)}
         of_engines = {name for name in ACTS if name.startswith(ON_ENGINES)}  # see test_engine_leases, test_worker_acts

@@ -1,4 +1,4 @@
-"""What a worker asks for beyond the rights of its own agents is not applied, and changes no row."""
+"""If a worker asks for more than its own agents' rights, nothing is applied and no row changes."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -68,7 +68,7 @@ async def crew(tmp_path: Path) -> AsyncIterator[Crew]:
         worker = await open_database(tmp_path / "state.db")
         found = Crew(house, worker, ada, bob)
         assert await found.ask(processes.RegisterProcess(Process(WORKER, house.session, 1, 0, ""))) == []
-        await worker.write(processes.ClaimAgent(ada.agent, WORKER))  # as if it had been given to it
+        await worker.write(processes.ClaimAgent(ada.agent, WORKER))  # as if the agent had been given to it
         yield found
         await worker.close()
 
@@ -177,17 +177,17 @@ async def test_it_cannot_speak_as_others(crew: Crew) -> None:
     note = house.note(ada, lead)
     assert "a name that is not its own" in await crew.refused(mail.PostMail((replace(note, from_name="bob"),)))
     forged: list[Mail] = [house.note(ada, lead), house.note(bob, lead)]
-    assert "brings a letter" in await crew.refused(mail.PostMail(tuple(forged)))  # all of it, not one half
+    assert "brings a letter" in await crew.refused(mail.PostMail(tuple(forged)))  # all of it, not half
 
 
 async def test_whoever_has_lost_the_lease_has_lost_the_right(crew: Crew) -> None:
     house, ada = crew.house, crew.ada
     other = ProcessId("pother")
     await crew.ask(processes.RegisterProcess(Process(other, house.session, 2, 0, "")), other)
-    assert "a lead's rights" in await crew.refused(processes.ClaimAgent(ada.agent, other))  # in its own name alone
+    assert "a lead's rights" in await crew.refused(processes.ClaimAgent(ada.agent, other))  # only in its own name
     assert "a lead's rights" in await crew.refused(processes.LeaveProcess(other))
     await crew.ask(processes.LeaveProcess(WORKER))
-    assert "a lead's rights" in await crew.refused(processes.ClaimAgent(ada.agent, other), other)  # it was not given it
+    assert "a lead's rights" in await crew.refused(processes.ClaimAgent(ada.agent, other), other)  # not given to it
     await crew.worker.write(processes.ClaimAgent(ada.agent, other))
     assert "does not run" in await crew.refused(ledger.BeginCall(house.session, ada.agent, "m", 1))
     assert "does not run" in await crew.refused(tasks.ClaimFirst("crew", Actor(ada.agent, "ada")))

@@ -1,4 +1,4 @@
-"""The store of checkpoints: one copy of each content, lines torn by a kill, damage, limits, a copy for a fork."""
+"""The store of checkpoints: one copy of each content, lines torn by a kill, damage, limits, copies for forks."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Claims of several processes, each with a clock of its own that jumps: one owner at a time, and a process that has
-lost an agent to another one completes nothing any more for it."""
+"""Claims by several processes, whose clocks jump: a task has one owner at a time, and a process that has lost an agent
+to another one can complete nothing for it.
+"""
 
 import asyncio
 import shutil
@@ -37,7 +38,7 @@ class Process:
     database: Database
     table: TaskTable
     clock: Clock
-    holds: dict[tuple[str, int], int] = field(default_factory=dict)  # (agent, task): the claim it knows of
+    holds: dict[tuple[str, int], int] = field(default_factory=dict)  # (agent, task): the claim that it knows
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Known:
 
 
 class Claims(RuleBasedStateMachine):
-    """Any process may speak for any agent: one of the two is then a late one, that was taken for dead."""
+    """Any process may speak for any agent: one of the two is then late, because it was taken for dead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +142,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule(p=PROCESSES)
     def restart(self, p: int) -> None:
-        """A kill: another process knows nothing of earlier claims, and believes the store."""
+        """Kill and restart: the new process knows no earlier claims, and believes the store."""
         self.do(self.processes[p].database.close())
         self.processes[p] = self.open(self.processes[p].clock.now)
 

@@ -1,4 +1,4 @@
-"""`teamwright config` and words about faults show no password, header or token."""
+"""`teamwright config` and error messages show no password, header or token."""
 
 import json
 from pathlib import Path
@@ -67,7 +67,7 @@ _SECRET = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=
 
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[Any, str]:
-    """Settings with one secret somewhere deep, under a name that tells, and once more where none does."""
+    """Settings with one secret somewhere deep, under a telling name, and once more where no name tells."""
     secret = draw(_SECRET)
     value: Any = {draw(_NAMES): secret}
     for _ in range(draw(st.integers(0, 4))):

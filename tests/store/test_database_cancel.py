@@ -1,4 +1,4 @@
-"""Whoever runs a group for all may be cancelled: the others' work is done all the same."""
+"""If the caller that runs a group for all is cancelled, the others' work is still done."""
 
 from pathlib import Path
 

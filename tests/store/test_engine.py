@@ -1,5 +1,6 @@
-"""A store that is a replica of an engine's log: one order for all machines, through kills of the engine, and honest
-words where the engine is not what it was."""
+"""A store that is a replica of an engine's log: one order for all machines, through kills of the engine, and clear
+errors if the engine is not what it was.
+"""
 
 import contextlib
 import re
@@ -44,7 +45,7 @@ def space() -> Address:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
-    """One that may be killed."""
+    """A server that may be killed."""
     (tmp_path / "server").mkdir()
     server = Server(tmp_path / "server")
     yield server
@@ -127,7 +128,7 @@ async def test_what_cannot_be_applied_is_refused_everywhere_alike(hosts: list[Ho
     state = StateStore(hosts[0].database)
     with pytest.raises(StoreError, match="no session"):
         await state.register_agent(AgentId("x"), S, None, "x", "x", 0)
-    with pytest.raises(StoreError, match="Nothing was stored"):  # a text that is no Unicode
+    with pytest.raises(StoreError, match="Nothing was stored"):  # text that is not valid Unicode
         await state.register_session(SessionId("\ud800"), "/", 1)
     with pytest.raises(StoreError, match="Nothing was stored: Python int too large"):
         await state.register_session(S, "/", 2**70)
@@ -137,7 +138,7 @@ async def test_what_cannot_be_applied_is_refused_everywhere_alike(hosts: list[Ho
 
 @pytest.mark.spec("Z1")
 async def test_processes_of_one_machine_share_a_replica(tmp_path: Path, space: Address) -> None:
-    """Whoever gets an entry first applies it; the other one finds the outcome in the store."""
+    """The first process to get an entry applies it; the other finds the outcome in the store."""
     async with open_host(tmp_path, space) as one, open_host(tmp_path, space) as two:
         tables = [TaskTable(host.database) for host in (one, two)]
         ids: list[int] = []
@@ -198,7 +199,7 @@ async def test_what_is_written_while_the_engine_is_away_is_written_once_when_it_
 
 @pytest.mark.spec("Z10", "Z22")
 async def test_who_reads_does_not_wait_for_a_write_that_was_given_up(tmp_path: Path, own_server: Server) -> None:
-    """Its writer was cancelled before it was sent: an agent that was lost, while the rest of its worker goes on."""
+    """Its writer was cancelled before it was sent: the agent was lost, while the rest of the worker continues."""
     async with open_host(tmp_path, own_server.new_space()) as host:
         state, replica = await furnish(host), host.replica
         own_server.kill()
@@ -231,7 +232,7 @@ async def test_patience_has_an_end_and_a_sentence(tmp_path: Path, own_server: Se
 
 @pytest.mark.spec("Z1")
 async def test_an_entry_that_is_published_again_is_skipped_for_ever(hosts: list[Host]) -> None:
-    """The server knows its id for two minutes; what counts up in it is remembered."""
+    """The server knows its id for two minutes; the counter in the entry is remembered for ever."""
     process, log = ProcessId("pagain"), hosts[0].log
     await log.append(encode_entry(process, 1, [JoinHost("here", "1", 15_000)]), "zero")
     for id in ("one", "two", "one"):
@@ -260,7 +261,7 @@ async def test_an_engine_that_has_lost_what_was_applied_is_found_out(tmp_path: P
     with pytest.raises(EngineError, match=r"lacks entry \d+ .* which this machine has applied. Nothing was changed"):
         async with open_host(home, space):
             pass
-    async with open_host(tmp_path / "other", space) as host:  # somebody goes on from the backup
+    async with open_host(tmp_path / "other", space) as host:  # somebody continues from the backup
         await StateStore(host.database).post(letter(2))
     with pytest.raises(EngineError, match=r"has changed entry \d+"):
         async with open_host(home, space):
@@ -393,5 +394,5 @@ async def test_a_wrong_certificate_is_an_error(tmp_path: Path, own_server: Serve
         with pytest.raises(EngineError, match=r"cannot be reached: .*certificate"), anyio.fail_after(30):
             await open_log(read_named(url, tmp_path, authority), "lead", "ada")
     (tmp_path / "ca.pem").write_bytes((tmp_path / "ours.pem").read_bytes())
-    log = await open_log(read_named("@lead.url", tmp_path), "lead", "ada")  # the authority lies beside the address
+    log = await open_log(read_named("@lead.url", tmp_path), "lead", "ada")  # the authority's file is beside the address
     await log.close()

@@ -1,4 +1,4 @@
-"""Disks and sizes on an engine: one that is full, and a transcript that is too long for memory."""
+"""Disks and sizes on an engine: a full disk, and a transcript that is too long for memory."""
 
 import os
 import subprocess
@@ -21,14 +21,14 @@ S = SessionId("11111111-1111-4111-8111-111111111111")
 
 
 def letter(n: int) -> Letter:
-    """One that does not get any shorter."""
+    """A letter that does not compress."""
     return Letter(LetterId(f"l{n}"), AgentId(S), SYSTEM, Said(os.urandom(60_000).hex()))
 
 
 @long_form
 @pytest.mark.spec("Z22")
 async def test_an_engine_whose_disk_is_full_takes_nothing_and_loses_nothing(tmp_path: Path) -> None:
-    """Whoever has patience goes on once there is room; who has none says the engine's own words."""
+    """Patient callers continue once there is room; others report the engine's own words."""
     (tmp_path / "server").mkdir()
     server = Server(tmp_path / "server", "2MB")
     try:

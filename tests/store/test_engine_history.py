@@ -1,4 +1,4 @@
-"""Snapshots for newcomers, and a replica that finds that the engine, or it itself, is not what it was, or is away."""
+"""Snapshots for newcomers, and a replica whose engine is away, or where one of the two is no longer what it was."""
 
 import contextlib
 import shutil
@@ -45,7 +45,7 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
 
 
 async def fill(host: Host, many: int) -> None:
-    """The log, with entries of one act each."""
+    """Fill the log with entries of one act each."""
     process, log = ProcessId("pfiller"), host.log
     await log.append(encode_entry(process, 1, [JoinHost("box", "1", 300_000)]), "fill-1")
     async with anyio.create_task_group() as group:
@@ -110,7 +110,7 @@ async def test_one_lead_makes_a_snapshot_when_it_is_due(tmp_path: Path, space: A
         assert 0 < (await maker.replica.read(read_cursor)).snapshot < (await maker.replica.read(read_cursor)).seq
 
 
-# --- it is not the engine that it was
+# --- the engine is not the one that it was
 
 
 @pytest.mark.spec("Z29")
@@ -164,7 +164,7 @@ async def test_a_replica_that_differs_is_built_again_once(tmp_path: Path, space:
     async with open_host(tmp_path / "a", space) as a, open_host(tmp_path / "b", space) as b:
         await TaskTable(a.database).reserve("crew")
         await caught_up(b, a)
-        with contextlib.closing(sqlite3.connect(b.replica.path)) as db:  # a row that nobody wrote by an entry
+        with contextlib.closing(sqlite3.connect(b.replica.path)) as db:  # a row that no entry wrote
             db.execute("UPDATE task_lists SET next = 41 WHERE name = 'crew'")
             db.commit()
         assert await TaskTable(a.database).reserve("crew") == 2  # 41 on b
@@ -206,7 +206,7 @@ async def test_a_snapshot_of_another_version_is_not_used(tmp_path: Path, space: 
 
 @pytest.mark.spec("Z2", "Z22")
 async def test_whoever_leaves_while_the_engine_is_away_leaves_quietly(own_server: Server) -> None:
-    """With something that was to be sent: a worker ended with a traceback in place of its sentence."""
+    """Even with something left to send: a worker used to end with a traceback instead of its sentence."""
     log = await open_log(own_server.new_space(), "lead", "ada", patience=1)
     own_server.kill()
     client = log.connection.client

@@ -1,4 +1,4 @@
-"""Who lives on an engine: decided by the time stamps of the log alone, and by the kernel for the same machine."""
+"""Who is alive on an engine: decided by the log's time stamps alone, and by the kernel on the same machine."""
 
 import signal
 import subprocess
@@ -63,7 +63,7 @@ async def test_one_that_was_taken_for_dead_stores_nothing_until_it_is_back(log: 
     await log.entry("b", BuryHost(ProcessId("a")))
     (refused, other) = await log.entry("a", ReserveTask("crew"), ReserveTask("crew"))
     assert isinstance(refused, Fenced) and isinstance(other, Fenced)
-    (both, _) = await log.entry("a", ReturnHost(), ReserveTask("crew"))  # it must know that it is back, first
+    (both, _) = await log.entry("a", ReturnHost(), ReserveTask("crew"))  # first it must learn that it is back
     assert isinstance(both, Fenced)
     assert await log.entry("a", ReturnHost()) == [True]  # nobody had taken anything
     assert await log.entry("a", ReserveTask("crew")) == [1]
@@ -196,7 +196,7 @@ def holder(tmp_path: Path, space: Address) -> Iterator[Holder]:
 
 
 async def take_over(host: Host, processes: ProcessTable) -> Lease:
-    """As soon as it is free."""
+    """Take over as soon as the lease is free."""
     me = await processes.register(S)
     with anyio.fail_after(30):
         while isinstance(lease := await processes.claim_agent(MAIN, me.id), Refused):

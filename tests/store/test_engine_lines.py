@@ -1,4 +1,4 @@
-"""Transcripts in an engine: continued by one writer, read again on another machine, whole or not at all."""
+"""Transcripts in an engine: one writer continues them, other machines read them, whole or not at all."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ def space() -> Address:
 
 @pytest.mark.spec("Z28", "Z24")
 async def test_a_part_that_somebody_replaced_is_not_read(tmp_path: Path, space: Address) -> None:
-    """Whoever may write objects may write them all: what counts is that the content is what its name says."""
+    """Whoever may write objects may write any of them; what counts is that the content matches its name."""
     long = b'{"x":"' + b"y" * (MOST_BYTES + 10) + b'"}\n'
     async with open_lines(tmp_path, space) as lines:
         await lines.append(MAIN, A, [long], Place())
@@ -68,7 +68,7 @@ async def test_what_was_appended_is_read_again_whole(tmp_path: Path, space: Addr
         assert place.lines == 5
         assert await lines.pull(MAIN, tmp_path / "x" / "copy") == place
         assert (tmp_path / "x" / "copy").read_bytes() == short * 3 + long + short
-        (tmp_path / "none").write_bytes(short)  # whoever wrote it was killed before it was sent
+        (tmp_path / "none").write_bytes(short)  # its writer was killed before it was sent
         assert await lines.pull(AgentId("nobody"), tmp_path / "none") == Place()
         assert not (tmp_path / "none").exists() and await lines.counts() == {MAIN: 4}
 
@@ -110,7 +110,7 @@ async def test_of_two_that_continue_a_transcript_one_has_lost(tmp_path: Path, sp
 async def test_an_append_whose_answer_was_lost_is_found_again(tmp_path: Path, space: Address) -> None:
     async with open_lines(tmp_path, space) as lines:
         place = await lines.append(MAIN, A, [b"first\n"], Place())
-        again = await lines.append(MAIN, A, [b"first\n"], Place())  # as if nothing had come back
+        again = await lines.append(MAIN, A, [b"first\n"], Place())  # as if no answer had come back
         assert again == place
         await lines.pull(MAIN, tmp_path / "copy")
         assert (tmp_path / "copy").read_bytes() == b"first\n"
@@ -156,7 +156,7 @@ async def test_a_transcript_goes_on_on_another_machine(tmp_path: Path, space: Ad
         await other.sync()
         with pytest.raises(Fenced, match="Another process has continued"):
             await transcript.sync()
-        await first.flush()  # nobody waits for it: it is given up in words
+        await first.flush()  # nobody waits for it: it fails with a message
         with pytest.raises(EngineError, match="Another process has continued"):
             await transcript.sync()
         assert await first.fetch(MAIN, here.transcript, here.prompts)
@@ -180,7 +180,7 @@ async def test_that_a_call_has_begun_is_in_the_engine_before_its_effects(tmp_pat
 
 @pytest.mark.spec("Z8", "Z10")
 async def test_a_sync_that_is_given_up_half_way_is_no_rival(tmp_path: Path) -> None:
-    """Whoever interrupts a turn cancels it: the engine may have the lines all the same, and takes what follows."""
+    """An interrupt cancels the sync: the engine may have the lines all the same, and accepts what follows."""
     files, server = SessionFiles(tmp_path / "a" / f"{S}.jsonl"), Server(tmp_path)
     try:
         async with open_lines(tmp_path, server.new_space()) as lines:
@@ -220,7 +220,7 @@ async def test_lines_that_nobody_waits_for_are_sent_soon(tmp_path: Path, space: 
 async def test_a_worker_of_the_same_home_and_whoever_follows_write_each_line_once(
     tmp_path: Path, space: Address, ends: str
 ) -> None:
-    """The file is the worker's while it runs the agent; somebody else's lines come after it has ended."""
+    """The file is the worker's while it runs the agent; other lines are written after it has ended."""
     file, run, rows = tmp_path / f"{MAIN}.jsonl", tmp_path / "run", [f"{n}\n".encode() for n in range(6)]
     async with open_lines(tmp_path, space) as lines:
         copies, heard = TranscriptCopies(SharedTranscripts(lines, B), run), anyio.Event()

@@ -1,4 +1,4 @@
-"""Random changes from three machines, whose processes end and whose disks are lost: all end up with the same rows."""
+"""Random changes from three machines, whose processes end and whose disks are lost: all must have the same rows."""
 
 import asyncio
 import shutil
@@ -27,7 +27,7 @@ MACHINES, WORKERS, NUMBERS = st.integers(0, 2), st.sampled_from(["ada", "bob"]),
 
 @dataclass
 class Machine:
-    """Its process, which lives in a task of its own until it is told to end."""
+    """A machine's process, which runs in its own task until it is told to end."""
 
     host: Host
     end: asyncio.Event

@@ -1,4 +1,4 @@
-"""Lines that a worker sends under the name of an agent which it does not run: nobody takes them, and nobody is held up.
+"""Lines that a worker sends under the name of an agent that it does not run: nobody accepts them, nobody is held up.
 
 The stranger is a real identity of the server, with the rights that `engine init` gives to workers.
 """
@@ -52,7 +52,7 @@ class Stage(Struct):
         return f"nats://{name}:{name}@{self.address.hosts[0]}/main"
 
     async def join(self, name: str) -> Space:
-        """A machine of its own, with that identity."""
+        """Join as a machine with that identity."""
         who: Role = "lead" if name == "lead" else "worker"
         home = self.root / f"{name}-{len(list(self.root.iterdir()))}"
         space = await open_space(replace(self.address, user=name, password=name), home, Joining(role=who, patience=20))
@@ -113,7 +113,7 @@ async def take(worker: Space) -> Lease:
 
 
 async def send(client: Client, name: str, agent: str, text: bytes, **headers: str) -> None:
-    """Stored by the engine, whoever is to read it."""
+    """Store it in the engine, whoever is to read it."""
     told = {name.replace("_", "-"): value for name, value in headers.items()}
     said = await client.request(f"tw.main.lines.worker.{name}.{agent}", text, timeout=10, headers=told)
     assert "error" not in json.loads(said.data), said.data
@@ -121,7 +121,7 @@ async def send(client: Client, name: str, agent: str, text: bytes, **headers: st
 
 @asynccontextmanager
 async def following(space: Space) -> AsyncGenerator[Callable[[bytes], Awaitable[None]]]:
-    """What somebody hears who follows the agent; wait until it is this."""
+    """Wait until a follower of the agent has heard this."""
     heard = bytearray()
 
     async def take_lines(data: bytes, place: Place) -> None:
@@ -148,14 +148,14 @@ async def pulled(space: Space, agent: AgentId, path: Path) -> bytes:
 async def test_lines_of_a_worker_that_never_ran_the_agent_do_not_count(
     stage: Stage, program: Program, tmp_path: Path
 ) -> None:
-    """Followers, those who resume, and the one who writes: all pass them over, and the writer goes on behind them."""
+    """Followers, resuming machines and the writer all skip them, and the writer continues behind them."""
     lead, mill = await stage.join("lead"), await stage.join("mill")
     await begin(lead)
     rogue, own = await stage.stranger("rogue"), mill.replica.process
     async with following(lead) as hears:
         await send(
             rogue, "rogue", AGENT, b"evil\n", Tw_Process=own, Tw_First="1", Tw_Lines="1"
-        )  # before anybody has it
+        )  # before anybody holds it
         assert await pulled(lead, AGENT, tmp_path / "early") == b""
         await take(mill)
         place = await mill.lines.append(AGENT, own, [b"one\n"], Place())
@@ -190,8 +190,9 @@ async def test_lines_of_a_worker_that_never_ran_the_agent_do_not_count(
 
 @pytest.mark.spec("Z24", "Z10")
 async def test_lines_of_one_that_has_lost_the_agent_do_not_count(stage: Stage, tmp_path: Path) -> None:
-    """Once its successor has written. Before that it may have sent them while it still ran it: then they count, and the
-    successor must read them first."""
+    """Once its successor has written. Before that, it may have sent them while it still ran the agent: then they count,
+    and the successor must read them first.
+    """
     lead, mill = await stage.join("lead"), await stage.join("mill")
     await begin(lead)
     first = await take(mill)
@@ -229,7 +230,7 @@ async def test_lines_of_agents_that_it_started_count(stage: Stage, tmp_path: Pat
 
 @pytest.mark.spec("Z24", "Z10")
 async def test_a_machine_that_is_behind_the_log_passes_nobody_over(stage: Stage, tmp_path: Path) -> None:
-    """Its disk takes nothing more since before it heard who runs the agent: the copy that it has stays."""
+    """Its disk has taken nothing since before it heard who runs the agent: its copy stays as it is."""
     lead, mill = await stage.join("lead"), await stage.join("mill")
     await begin(lead)
     behind = await stage.join("lead")

@@ -1,4 +1,4 @@
-"""Only those whom a change concerns are rung, and who is idle writes nothing: what is rung must not ring the others."""
+"""A change rings only those it concerns, and an idle process writes nothing: a ring must not cause more rings."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,14 +26,14 @@ LEAD, ADA = AgentId(SESSION), AgentId("a1")
 
 
 class Pair:
-    """A lead that writes, and another machine, with what was told there."""
+    """A lead that writes, and another machine, with what it was told."""
 
     def __init__(self, lead: Host, other: Host) -> None:
         self.lead, self.other, self.told = lead, other, list[Touched]()
         other.replica.on_touched = self.told.append
 
     async def heard(self) -> Touched:
-        """Whom all changes since the last time concern."""
+        """Who is concerned by all changes since the last call."""
         await caught_up(self.other, self.lead)
         found = Touched()
         for touched in self.told:
@@ -80,7 +80,7 @@ async def test_what_changes_nothing_is_not_written_and_rings_nobody(pair: Pair) 
     await mail.told([])
     assert await seq_of(pair.lead) == before
     rung = await pair.other.replica.data_version()
-    assert await pair.lead.replica.write(ClaimFirst("crew", by)) is None  # it lost a race, say
+    assert await pair.lead.replica.write(ClaimFirst("crew", by)) is None  # for example, it lost a race
     await pair.lead.replica.write(MarkTold(()))
     assert await pair.heard() == Touched()
     assert await pair.other.replica.data_version() == rung

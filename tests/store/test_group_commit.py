@@ -1,4 +1,4 @@
-"""Whoever runs what waits does so for all: that it is cancelled costs nobody else anything."""
+"""The caller that commits a group does so for all: if it is cancelled, the others lose nothing."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The copy of an inbox: written whole, but only what is new is fetched for it."""
+"""The copy of an inbox: written whole, though only new messages are fetched for it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Calls that were in flight at a kill and change only our own store: what became of them is looked up."""
+"""Calls that change only our own store and were in flight at a kill: their outcome is looked up."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ async def test_what_was_stored_is_found_and_what_was_not_is_said(tmp_path: Path)
             await answered(left, ada.agent, "TaskCreate", "c9"),
         ]
         assert all(is_error and "unknown" not in words for words, is_error in lost)
-        copied = replace(left, books=None)  # of another session: its letters have other names
+        copied = replace(left, books=None)  # of another session: its letters have other ids
         assert "unknown" in (await answered(copied, ada.agent, "SendMessage", "c9", **text))[0]
         assert await house.state.has_letter(LetterId(f"m-{ada.agent}-c3"))
 

@@ -1,4 +1,4 @@
-"""Mail in the store: durable, once, bounded, and what became of each message."""
+"""Mail in the store: durable, delivered once, bounded, and with a known outcome for each message."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -242,7 +242,7 @@ async def test_answers_in_a_row_are_counted_until_one_of_the_two_works(house: Ho
         return found.volley
 
     assert [await volley(ada, bob), await volley(bob, ada), await volley(ada, bob, read=False)] == [1, 2, 3]
-    assert [await volley(bob, ada), await volley(ada, eve)] == [3, 1]  # who has not read it does not answer it
+    assert [await volley(bob, ada), await volley(ada, eve)] == [3, 1]  # bob has not read: no answer
     assert [await volley(ada, bob), await volley(ada, bob), await volley(bob, ada)] == [4, 4, 5]
     house.mail.worked_soon(bob.agent)
     assert [await volley(bob, ada), await volley(eve, ada)] == [1, 2]
@@ -252,7 +252,7 @@ async def test_answers_in_a_row_are_counted_until_one_of_the_two_works(house: Ho
 
 @pytest.mark.spec("X11")
 async def test_letters_that_cross_are_answers_too(house: House) -> None:
-    """Both write before they have read the other: each one's answers count, or two could talk twice as long."""
+    """Both write before they have read the other's letter: both count as answers, or two could talk twice as long."""
     ada, bob = [await house.join(name) for name in ("ada", "bob")]
     counted = list[int]()
     for _ in range(3):
@@ -270,7 +270,7 @@ async def test_an_older_store_keeps_who_has_read_whom(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     await (await open_database(path, STEPS[: STEPS.index(VOLLEYS)])).close()
     with closing(sqlite3.connect(path)) as db, db:
-        rows = [(1, 2, 1, 7), (1, 3, 3, 8), (2, 3, 0, 9)]  # the third: who of the two was read last
+        rows = [(1, 2, 1, 7), (1, 3, 3, 8), (2, 3, 0, 9)]  # the third: which of the two was read last
         db.executemany("INSERT INTO volleys (a, b, heard, many) VALUES (?, ?, ?, ?)", rows)
     await (await open_database(path)).close()
     with closing(sqlite3.connect(path)) as db:
@@ -280,7 +280,7 @@ async def test_an_older_store_keeps_who_has_read_whom(tmp_path: Path) -> None:
 
 @pytest.mark.spec("X4")
 async def test_a_send_looks_at_nothing_that_was_read(house: House) -> None:
-    """By the plans of its queries: each goes through an index that leaves out what was read, or by a key."""
+    """The query plans show it: each goes through a key, or an index without what was read."""
     sqls = [
         "SELECT count(*) FROM (SELECT 1 FROM mail WHERE reader = 1 AND state = 'stored' LIMIT 20)",
         "SELECT count(*) FROM mail WHERE sender = 1 AND sent_at BETWEEN 1 AND 2 AND part = 0 AND state <> 'refused'",

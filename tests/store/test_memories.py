@@ -1,4 +1,4 @@
-"""The notes between sessions: nothing is lost, nothing grows without end, and nobody else reads them."""
+"""Notes between sessions: nothing is lost, nothing grows without end, and nobody else reads them."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""SQL takes its values by `?`: with a sequence, numbered placeholders are an error from Python 3.14 on."""
+"""SQL placeholders are all `?`: numbered ones with a sequence are an error from Python 3.14 on."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What is asked of the rows at each change costs no more when thousands of agents have ended."""
+"""The queries at each change cost no more when thousands of agents have ended."""
 
 import sqlite3
 from collections.abc import Callable
@@ -36,7 +36,7 @@ async def test_those_that_have_ended_are_not_looked_at(tmp_path: Path) -> None:
 
 
 async def _steps(path: Path, ended: int) -> list[int]:
-    """Of SQLite, in tens, for each question: a worker that is full, and three agents that wait."""
+    """SQLite's steps, in tens, for each query: with a full worker, and three agents that wait."""
     database = await open_database(path)
     await database.write(Prepare())
     try:

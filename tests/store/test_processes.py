@@ -1,4 +1,4 @@
-"""Which processes live, and who runs an agent: the kernel is asked, never a pid."""
+"""Which processes are alive, and who runs an agent: the kernel decides, never a pid."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a project begins: the nearest marked directory, and never by somebody else's mark."""
+"""Where a project begins: at the nearest marked directory, but never by somebody else's mark."""
 
 import os
 from pathlib import Path

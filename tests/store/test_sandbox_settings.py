@@ -1,4 +1,4 @@
-"""The `sandbox` block: every name loads, sources are joined, and a project can only make it stricter."""
+"""The `sandbox` block: every name loads, sources are merged, and a project can only make it stricter."""
 
 import json
 from pathlib import Path

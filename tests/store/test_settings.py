@@ -1,4 +1,4 @@
-"""Settings of all sources: order, merging, faults, and what a project may not decide."""
+"""Settings from all sources: precedence, merging, errors, and what a project may not decide."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where things lie: slugs, ids that become paths, listings that read only the head of a file."""
+"""Where files are: slugs, ids that become paths, listings that read only the head of a file."""
 
 import os
 from pathlib import Path
@@ -133,7 +133,7 @@ def test_a_listing_reads_only_the_head(tmp_path: Path) -> None:
     path = find_transcript(home, id)
     assert path is not None
     with path.open("r+b") as file:
-        file.truncate(20 * 1024**3)  # sparse: reading it all would be noticed
+        file.truncate(20 * 1024**3)  # sparse: reading it all would take noticeably long
     assert [(e.prompt, e.fault, e.size) for e in list_sessions(home)] == [("hello", "", 20 * 1024**3)]
 
 

@@ -1,4 +1,4 @@
-"""Private files: modes whatever the umask, atomic replacement, clear words when the disk says no."""
+"""Private files: modes whatever the umask, atomic replacement, clear errors when the disk fails."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Prompts by content, and locks that end with their holder."""
+"""Prompts stored by content, and locks that end with their holder."""
 
 import subprocess
 import sys

@@ -125,7 +125,7 @@ async def test_a_name_that_leads_elsewhere_is_refused(house: House, name: str) -
 
 
 async def test_writers_take_turns_and_the_newest_state_stays(house: House) -> None:
-    """The lock is held by another; what is written after it is read after it."""
+    """Another writer holds the lock; what is written afterwards is read after it was acquired."""
     await house.make("one")
     lock = hold(house.root / "run/tasks-crew.lock")
     assert lock is not None

@@ -1,4 +1,4 @@
-"""The task list in the store: numbers, both sides of a dependency, claims between processes, replays, faults."""
+"""The task list in the store: numbers, both sides of a dependency, claims between processes, replays, errors."""
 
 import sqlite3
 import subprocess
@@ -152,7 +152,7 @@ async def test_a_circle_is_refused_and_changes_nothing(house: House) -> None:
     assert (await house.make("4", blocks=(77,))).code == "task_not_found"
     assert (await house.change(1, add_blocks=(3, 78))).code == "task_not_found"
     assert (await house.table.list("crew")).tasks == before and (await house.make("4")).id == 4
-    await house.change(1, status="completed")  # a completed one could be set back, so it counts still
+    await house.change(1, status="completed")  # a completed one could be set back, so it still counts
     assert (await house.change(1, add_blocked_by=(3,))).code == "cycle"
 
 
@@ -193,7 +193,7 @@ async def test_a_claim_an_owner_and_a_former_owner(house: House) -> None:
 
 @pytest.mark.spec("K6")
 async def test_another_process_with_the_same_id_fences_off_the_first(house: House) -> None:
-    """The agent was taken over by another process, freed and claimed again: the first one's result is late."""
+    """Another process took over the agent, freed the task and claimed it again: the first one's result is late."""
     await house.make()
     await house.table.claim("crew", TaskId(1), ADA)
     other = TaskTable(house.state.database)
@@ -232,7 +232,7 @@ async def test_the_first_free_task_is_claimed(house: House) -> None:
 
 
 def race(path: Path, how: str, names: str, most: int = 0, crash: tuple[str, ...] = ()) -> list[list[str]]:
-    """What each process printed; they begin together."""
+    """What each process printed; they start together."""
     argv = [sys.executable, str(RACER), str(path), how]
     pipe = subprocess.PIPE
     runs = [
@@ -320,7 +320,7 @@ async def test_a_team_takes_over_the_tasks_of_its_session(house: House) -> None:
     assert (await house.table.list("crew")).tasks == before and (await house.table.list(SESSION)).tasks == ()
     assert (await house.make("next")).id == 4
     own = await house.table.create(SESSION, Draft("later"), LEAD)
-    assert isinstance(own, Done) and own.id == 4  # numbers of the session go on, too
+    assert isinstance(own, Done) and own.id == 4  # the session's numbers continue, too
     assert not await house.table.adopt(SESSION, "crew")  # it has tasks: they stay apart
     assert await house.table.lists(SESSION) == ["crew", SESSION]
     assert await house.table.adopt("unknown", "second") and (await house.table.list("second")).tasks == ()

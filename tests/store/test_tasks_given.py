@@ -1,4 +1,4 @@
-"""Tasks that are given back or kept for somebody: who is handed what, also after a restart and in an older store."""
+"""Tasks that are given back or kept for somebody: who gets which, also after a restart and in an older store."""
 
 import json
 import sqlite3
@@ -65,7 +65,7 @@ async def test_it_is_handed_again_once_somebody_else_changes_it(house: House) ->
     await house.handed(ADA)
     await house.change(1, ADA, status="pending", description="I could not do it")
     await house.change(1, ADA, metadata={"tried": True})
-    assert await house.handed(ADA) is None  # her own words change nothing about that
+    assert await house.handed(ADA) is None  # her own change does not count
     done = await house.change(1, LEAD, description="now with the key")
     assert isinstance(done, Done) and done.claimable and await house.handed(ADA) == 1
 
@@ -82,7 +82,7 @@ async def test_two_that_both_give_it_back_do_not_hand_it_to_each_other(house: Ho
 
 @pytest.mark.spec("K11")
 async def test_a_task_that_its_owner_lost_is_not_given_back(house: House) -> None:
-    """Freed by the lead, or because its owner was gone: it may come again."""
+    """The lead freed it, or its owner was gone: the owner may get it again."""
     await house.make()
     await house.handed(ADA)
     await house.table.release_all("crew", ADA.agent)
@@ -123,7 +123,7 @@ async def test_what_is_kept_for_one_comes_first_and_can_be_given_to_another_or_t
     await house.make()
     await house.make()
     done = await house.change(2, LEAD, owner=Owner("bob", None))
-    assert isinstance(done, Done) and done.claimable  # one that is idle under that name looks
+    assert isinstance(done, Done) and done.claimable  # an idle agent of that name looks
     assert await house.table.claim_first("crew", ADA, kept=True) is None
     assert await house.handed(BOB) == 2
     await house.change(2, LEAD, owner=Owner("eve", None))
@@ -188,11 +188,11 @@ async def test_an_assignment_and_its_letter_are_one_change(tmp_path: Path) -> No
         commits = house.state.database.commits
         await assign(3, to_bob)
         assert house.state.database.commits == commits + 1
-        await assign(3, to_bob)  # once more: nothing new to tell
+        await assign(3, to_bob)  # again: nothing new to tell
         assert await told() == ["a-crew-2-1-0", "a-crew-3-1-0"]
         letter = (await house.state.waiting(bob.agent))[0]
         assert isinstance(letter.body, Signal) and letter.body.kind == "task_assignment"
         assert json.loads(letter.body.line)["assignedBy"] == letter.sender.name == LEAD_NAME
         await table.create("crew", Draft("4"), lead)
-        await assign(4, Owner("eve", AgentId("E")))  # no member: nobody there to read it
+        await assign(4, Owner("eve", AgentId("E")))  # not a member: nobody there to read it
         assert await told() == ["a-crew-2-1-0", "a-crew-3-1-0"]

@@ -1,5 +1,6 @@
-"""Claims, ends, dependencies and deaths in any order, on a clock that jumps: one owner for each task, and only late
-results are refused."""
+"""Claims, ends, dependencies and deaths in any order, on a clock that jumps: each task has one owner, and only late
+results are refused.
+"""
 
 import asyncio
 import shutil
@@ -27,11 +28,11 @@ NUMBERS = st.integers(1, 6)
 
 @dataclass
 class Known:
-    """What must be true of a task, worked out by other means."""
+    """What must be true of a task, computed independently."""
 
     status: str = "pending"
     owner: str | None = None
-    waits: set[int] = field(default_factory=set)  # all that it was ever told to wait for
+    waits: set[int] = field(default_factory=set)  # every task that it was ever told to wait for
     lost: set[str] = field(default_factory=set)
 
 
@@ -142,7 +143,7 @@ class Claims(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        """Another process goes on with the same agents."""
+        """Another process continues the same agents."""
         self.do(self.database.close())
         self.table = self.open()
 

@@ -88,7 +88,7 @@ async def test_a_deleted_team_leaves_no_directory_also_if_its_program_died_befor
     assert await house.teams.removed() == []
     await house.create()
     await house.mirror.write_team("crew")
-    await house.mirror.remove("crew")  # a late clean-up does not touch a team that is there again
+    await house.mirror.remove("crew")  # a late clean-up does not touch a team that exists again
     assert read(house, "crew", "config.json")["name"] == "crew"
 
 

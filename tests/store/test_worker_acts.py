@@ -1,4 +1,4 @@
-"""Agents are given to workers by the log's order alone: every replica has the same one, and none is given twice."""
+"""Agents are placed on workers by the log's order alone: all replicas agree, and no agent is given twice."""
 
 import random
 import sqlite3
@@ -97,7 +97,7 @@ async def test_agents_wait_for_room_and_get_it_in_their_order(stage: Stage) -> N
 
 @pytest.mark.spec("Z21", "Z8")
 async def test_one_that_leaves_hands_over_at_once(stage: Stage) -> None:
-    """Its lease is a minute: nobody waits for that."""
+    """Its lease is a minute, but nobody waits for that."""
     async with AsyncExitStack() as stack:
         other = await stage.worker(stack, "w2")
         async with AsyncExitStack() as short:
@@ -127,7 +127,7 @@ async def test_a_worker_acts_only_for_what_it_was_given(stage: Stage) -> None:
 
 @pytest.mark.spec("Z8")
 async def test_what_a_worker_does_not_claim_goes_to_another(stage: Stage) -> None:
-    """It lives, and its loop hangs: nobody waits for it longer than its lease, and it gets nothing more."""
+    """It is alive, but its loop hangs: nobody waits longer than its lease, and it gets no more agents."""
     async with AsyncExitStack() as stack:
         mute, other = await stage.worker(stack, "w1", slots=4, lease=3), await stage.worker(stack, "w2", slots=2)
         agent = await stage.launch()
@@ -161,12 +161,12 @@ async def test_an_end_with_something_unread_is_none(stage: Stage) -> None:
 async def test_three_losses_at_the_same_place_are_the_end(stage: Stage) -> None:
     agent = await stage.launch()
     for n in range(MOST_LOSSES):
-        with suppress(ExceptionGroup):  # it cannot even say that it leaves
+        with suppress(ExceptionGroup):  # it cannot even announce that it leaves
             async with AsyncExitStack() as stack:
                 worker = await stage.worker(stack, f"w{n}", lease=3, patience=1)
                 await stage.until(agent, "given")
                 await _begin(worker, agent)
-                await worker.log.close()  # as if its machine had lost its power
+                await worker.log.close()  # as if its machine had lost power
                 await stage.until(agent, "waiting" if n < MOST_LOSSES - 1 else "ended")
     row = (await JobTable(stage.lead.database).all(SESSION))[0]
     assert row.status == "failed" and "3 times at the same place" in row.result.error
@@ -174,9 +174,9 @@ async def test_three_losses_at_the_same_place_are_the_end(stage: Stage) -> None:
 
 @pytest.mark.spec("Z8")
 async def test_a_worker_that_ends_before_it_claims_an_agent_counts_for_nothing(stage: Stage) -> None:
-    """A machine may be dead for a while before anybody knows, and is given agents until then."""
+    """A machine may be dead for a while before anybody knows, and gets agents until then."""
     found = list[Remote]()
-    with suppress(ExceptionGroup):  # it cannot even say that it leaves
+    with suppress(ExceptionGroup):  # it cannot even announce that it leaves
         async with AsyncExitStack() as stack:
             worker = await stage.worker(stack, "w1", lease=3, patience=1)
             await worker.log.close()
@@ -187,7 +187,7 @@ async def test_a_worker_that_ends_before_it_claims_an_agent_counts_for_nothing(s
 
 @pytest.mark.spec("Z7", "Z1")
 async def test_replicas_agree_whatever_comes_and_goes(stage: Stage) -> None:
-    """Random comings, goings, launches and ends: no worker has more than its slots, and all replicas have all rows."""
+    """Random joins, leaves, launches and ends: no worker exceeds its slots, and all replicas have the same rows."""
     dice = random.Random(7)
     async with AsyncExitStack() as stack:
         workers: list[tuple[Host, AsyncExitStack]] = []
@@ -216,7 +216,7 @@ async def _end_one(worker: Host) -> None:
 
 
 async def _agree(hosts: list[Host]) -> None:
-    """At the same entry they have the same rows. Signs of life go on, so some may be further for a moment."""
+    """At the same entry they have the same rows. Signs of life continue, so some may be further for a moment."""
     with anyio.fail_after(LIMIT):
         while True:
             found = [await host.replica.look(_shared) for host in hosts]

@@ -29,7 +29,7 @@ AGENT = AgentId("a1")
 
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[Log]:
-    """Of a lead that has sent an agent away, for which there is no worker yet."""
+    """The log of a lead that has sent an agent away, but has no worker for it yet."""
     database = await open_database(tmp_path / "state.db")
     await database.write(Prepare())
     log = Log(database)
@@ -60,7 +60,7 @@ async def lose(log: Log, worker: str) -> None:
 
 
 async def lose_too_many(log: Log) -> Remote:
-    """All but the last of these workers are dead."""
+    """All of these workers but the last are dead."""
     for n in range(MOST_LOSSES):
         await hire(log, f"w{n}")
         await claim(log, f"w{n}")
@@ -80,7 +80,7 @@ async def blames(log: Log) -> int:
 
 @pytest.mark.spec("Z8")
 async def test_the_loss_of_a_worker_that_comes_back_counts_for_nothing(log: Log) -> None:
-    """However often: workers may be slow, one after the other, before it could begin at any."""
+    """However often it happens: workers may be slow, one after the other, before any of them began."""
     for n in range(MOST_LOSSES + 2):
         await hire(log, f"w{n}")
         await claim(log, f"w{n}")
@@ -126,7 +126,7 @@ async def test_workers_that_stay_away_are_its_end(log: Log) -> None:
 
 @pytest.mark.spec("Z8")
 async def test_one_that_is_known_to_be_dead_is_not_waited_for(log: Log) -> None:
-    """By the kernel of its machine, which a lead of the same machine has asked."""
+    """The kernel of its machine knows, and a lead on the same machine has asked it."""
     await lose_too_many(log)
     await log.entry("lead", LeaveHost(ProcessId(f"w{MOST_LOSSES - 1}")))
     assert ((await state(log)).state, await blames(log)) == ("ended", 0)

@@ -1,4 +1,4 @@
-"""`teamwright agents`: what there is, where it comes from, what it shadows, what is broken."""
+"""`teamwright agents`: which agents there are, where they come from, what they shadow, what is broken."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def listed(project: Path, **call: Any) -> tuple[int, str, str]:
-    """The command in a process of its own, standing in the project: (exit status, output, errors)."""
+    """Run the command as a process in the project: (exit status, output, errors)."""
     argv = [sys.executable, "-c", CALL, json.dumps({"flag": None, "trust": True, "as_json": False} | call)]
     env = {"HOME": str(project.parent / "home"), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(argv, cwd=project, env=env, capture_output=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""Agents in the headless lines: what a program that drives us sees of them, and what it may do with them."""
+"""Agents in the headless lines: what a driving program sees of them, and what it may do with them."""
 
 import json
 from typing import Any

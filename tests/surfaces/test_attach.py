@@ -1,4 +1,4 @@
-"""`teamwright attach`: what a person reads of the lines, what is made of what they type, and the whole program."""
+"""`teamwright attach`: what a person reads of the lines, how their input is read, and the whole program."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`attach URL`: an agent on a worker, watched and spoken to from a third machine."""
+"""`attach URL`: a third machine watches an agent on a worker and talks to it."""
 
 import subprocess
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`bridge:SESSION`: words from one session to another one, through an engine, between two machines."""
+"""`bridge:SESSION`: messages between sessions on two machines, through an engine."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Set-ups as people have them, in the formats that they use, are taken as they are: `tests/fixtures`."""
+"""Setups as people have them, in the formats that they use, work unchanged: `tests/fixtures`."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ SMALL = Path(__file__).parents[1] / "servers" / "small_mcp.py"
 
 @pytest.fixture
 def furnished(program: Program) -> Program:
-    """A home and a project that somebody brought along."""
+    """A home and a project with somebody's existing setup."""
     shutil.copytree(FIXTURES / "home", program.home, dirs_exist_ok=True)
     shutil.copytree(FIXTURES / "shop", program.project, dirs_exist_ok=True)
     (program.project / "tools").mkdir()

@@ -1,4 +1,4 @@
-"""Keys in the environment and in settings: after a session with hooks, servers, commands and errors no file has one."""
+"""Keys in the environment and in settings: no file has one after hooks, servers, commands and errors."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def holding(root: Path, word: str) -> list[Path]:
 
 
 def look(program: Program, name: str) -> str:
-    """A command that writes down what it has in its environment."""
+    """A command that writes its environment to a file."""
     file = program.root / f"seen-{name}"
     return f"env > {file}; tr '\\0' '\\n' < /proc/self/environ >> {file}"
 
@@ -67,7 +67,7 @@ def test_no_key_reaches_a_child_a_file_or_a_stream(program: Program, format: str
     options = ("--output-format", format, "--debug", "--dangerously-skip-permissions")
     ran = program.run("-p", "SCRIPT:main", *options, script=script_of(program), env=keys)
     assert ran.rc == 1, ran.err
-    mine.unlink()  # the only place where a key was written, by its owner
+    mine.unlink()  # the only place where its owner wrote a key
     assert CANARY not in ran.out + ran.err and holding(program.root, CANARY) == []
     seen = {name: (program.root / f"seen-{name}").read_text() for name in LOOKS}
     assert all("PATH=" in text for text in seen.values())  # they did look

@@ -1,4 +1,4 @@
-"""`teamwright completion`: what each shell offers, asked of the shell itself; and the manual pages."""
+"""`teamwright completion`: what each shell offers, as the shell itself reports it; and the manual pages."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from program import Program
 pytestmark = pytest.mark.spec("CL6")
 LIMIT = 60.0
 MAN = Path(__file__).parent.parent.parent / "scripts" / "man"
-# Zsh completes only in a terminal: one is made for it, and read until the words that are wanted stand there.
+# Zsh completes only in a terminal: this makes one, and reads until it shows the expected words.
 ZSH = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i

@@ -103,7 +103,7 @@ def test_bypass_cannot_be_switched_on_from_outside(program: Program) -> None:
     live.say("go")
     update = {"type": "setMode", "mode": "bypassPermissions", "destination": "session"}
     live.answer(live.question(), behavior="allow", updatedInput={"command": "touch g"}, updatedPermissions=[update])
-    live.results(1)  # the answer counts, though what it asks for besides does not
+    live.results(1)  # the answer counts, but nothing else that it asks for
     ran = live.end()
     assert "--dangerously-skip-permissions" in ran.err and ran.rc == 0
     assert (program.project / "g").exists() and not (program.project / "f").exists()
@@ -144,7 +144,7 @@ def test_a_question_has_everything_that_a_person_needs_and_allow_runs_it(program
 
 @pytest.mark.spec("M10")
 def test_one_yes_to_a_change_of_files_covers_the_next(program: Program) -> None:
-    """Inside the working directories by the mode, outside by the directory as well."""
+    """Inside the working directories the mode covers it; outside, the directory as well."""
     outside = program.root / "elsewhere"
     outside.mkdir()
     files = [program.project / "a.txt", program.project / "b.txt", outside / "c.txt", outside / "d.txt"]

@@ -1,4 +1,4 @@
-"""The demo tells its whole story, also where it is killed half-way; and what it says at the end was really checked."""
+"""The demo tells its whole story, even if it is killed halfway; and what it says at the end was really checked."""
 
 import re
 from collections import Counter
@@ -51,7 +51,7 @@ AFTERWARDS = [
 
 
 def told(out: str) -> list[str]:
-    """Each line with the name of whoever stands before it."""
+    """Each line with the name of its speaker."""
     who, lines = "", []
     for line in out.splitlines():
         found = re.match(r" *(lead|ada|ben)  (?=\S)", line)
@@ -70,7 +70,7 @@ def assert_order(lines: list[str], wanted: list[str]) -> None:
 
 @pytest.fixture
 def temp() -> Iterator[Path]:
-    """A short one, as people have it: paths of sockets have a limit."""
+    """A short temporary directory, like a real one: socket paths have a limit."""
     with TemporaryDirectory() as found:
         yield Path(found)
 
@@ -95,7 +95,7 @@ def test_the_team_goes_on_after_a_kill_and_loses_nothing(program: Program, temp:
     assert "#1 [in_progress]" in disk and "#2 [completed]" in disk and "[blocked by #1]" in disk
     assert "unread, ben to ada: label() takes cents" in disk
     assert_order(told(story), AFTERWARDS)
-    assert "claims #1" not in story and "claims #2" not in story  # nobody begins again
+    assert "claims #1" not in story and "claims #2" not in story  # nobody starts over
     assert [line[0] for line in checks.strip().splitlines()[:5]] == ["+"] * 5
     (kept,) = temp.iterdir()
     assert str(kept) in checks and all_pass(kept / "shop")

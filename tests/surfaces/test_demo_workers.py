@@ -1,4 +1,4 @@
-"""The demo with workers: the real engine, a lead and workers as processes of their own, and a kill -9."""
+"""The demo with workers: the real engine, a lead and workers as separate processes, and a kill -9."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""A running session's door: guests see what happens, say things, answer; the session minds none of their faults."""
+"""A running session's door: guests watch, talk and answer; none of their faults disturbs the session."""
 
 import json
 import stat
@@ -35,7 +35,7 @@ class Guest:
         self._rest = b""
 
     async def until(self, seen: Callable[[Line], object]) -> Line:
-        """The first line that fits; those before it are kept."""
+        """The first matching line; earlier ones are kept."""
         with anyio.fail_after(LIMIT):
             while True:
                 *ended, self._rest = self._rest.split(b"\n")
@@ -103,7 +103,7 @@ async def test_a_guest_talks_with_the_session_and_others_see_it(walker: Walker) 
                 assert said["isReplay"] and said["message"]["content"] == "hello"
                 await each.until(says("first answer"))
                 assert (await each.until(of("result")))["subtype"] == "success"
-        async with guest(walker, session) as late:  # sees what was before it came, and goes on with it
+        async with guest(walker, session) as late:  # sees what happened before it came, and continues from there
             await late.until(says("first answer"))
             await late.say("again")
             await late.until(says("second answer"))
@@ -116,7 +116,7 @@ async def test_a_guest_answers_a_question_and_the_others_are_told(walker: Walker
         await one.say("go")
         asked = await one.until(of("control_request"))
         assert asked["request"]["tool_name"] == "Bash" and asked["request"]["input"]["command"] == "touch made"
-        async with guest(walker, session) as two:  # a question that waits already is seen, too
+        async with guest(walker, session) as two:  # a question that is already waiting is visible, too
             seen = await two.until(of("control_request"))
             assert seen["request_id"] == asked["request_id"]
             await two.answer(seen, behavior="allow")

@@ -1,4 +1,4 @@
-"""A driving program that brings hooks, servers and agents of its own, and calls commands."""
+"""A driving program that brings its own hooks, servers and agents, and calls commands."""
 
 import json
 import sys
@@ -113,7 +113,7 @@ def test_agents_that_come_with_the_greeting_can_be_started(program: Program) -> 
 
 @pytest.mark.spec("S1", "S2", "S4")
 def test_a_command_is_expanded_told_of_and_may_ask(program: Program) -> None:
-    """Its `!` line waits for a yes that comes over the same pipe."""
+    """Its `!` line waits for an approval that comes over the same pipe."""
     write(program.home / ".claude/commands/look.md", "---\ndescription: looks\n---\nSeen: !`touch a; echo 42`")
     live = program.talk(["one", "two", "three"])
     greeting = live.ask("initialize")["response"]

@@ -1,4 +1,4 @@
-"""How the program ends: its status, what it leaves running (nothing), and who may close what."""
+"""How the program ends: its status, what it leaves running (nothing), and which handles may be closed."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ STUBBORN = "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 0.2; done"
 
 
 def pid_in(program: Program, live: Live) -> int:
-    """The number that the command writes once it runs."""
+    """The pid that the command writes once it runs."""
     live.wait_for(lambda line: line["type"] == "assistant")
     return int(wait_file(program.project / "pid"))
 
@@ -76,7 +76,7 @@ def test_a_reader_that_goes_away_ends_the_work_and_its_tools(program: Program) -
         process.stdout.close()
         assert process.wait(LIMIT) == 1
     assert "Traceback" not in errors.read_text() and "Exception ignored" not in errors.read_text()
-    assert program.transcript().read_text().count('"tool_ended"') < 200  # it did not work on for nobody
+    assert program.transcript().read_text().count('"tool_ended"') < 200  # it did not continue to work for nobody
 
 
 @pytest.mark.parametrize("format", ["text", "json"])

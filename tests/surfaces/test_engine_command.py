@@ -1,4 +1,4 @@
-"""The program with an engine: making and running one, sessions in it, and what other machines see of them."""
+"""The program with an engine: creating and running one, sessions in it, and what other machines see of them."""
 
 import json
 import signal
@@ -30,7 +30,7 @@ def other(tmp_path: Path) -> Iterator[Program]:
 
 @pytest.fixture
 def engine(program: Program, tmp_path: Path) -> Iterator[Path]:
-    """Its directory; the server runs."""
+    """A running engine's directory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

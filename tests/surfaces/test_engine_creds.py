@@ -1,4 +1,4 @@
-"""Identities that have a key in place of a password: with the real server, by nkey and by JWT."""
+"""Identities with a key instead of a password: on the real server, by nkey and by JWT."""
 
 import base64
 import json
@@ -16,12 +16,12 @@ from engine_kit import Server
 from program import Program
 from teamwright.surfaces.commands.engine.rights import Role, rights
 
-nkeys: Any = import_module("nkeys")  # which has no types
+nkeys: Any = import_module("nkeys")  # it has no types
 _ACCOUNT, _OPERATOR, _USER = nkeys.PREFIX_BYTE_ACCOUNT, nkeys.PREFIX_BYTE_OPERATOR, nkeys.PREFIX_BYTE_USER
 
 
 class Key:
-    """A pair of keys. Its seed is what must stay in its file."""
+    """A key pair. Its seed must stay in its file."""
 
     def __init__(self, prefix: int = _USER) -> None:
         self.seed: str = nkeys.encode_seed(secrets.token_bytes(32), prefix).decode()
@@ -29,7 +29,7 @@ class Key:
         self.public: str = self._pair.public_key.decode().rstrip("=")
 
     def jwt(self, subject: "Key", name: str, kind: str, **more: object) -> str:
-        """What it says of another one, signed."""
+        """A signed statement about another key."""
         claims = {"jti": name, "iat": 1, "iss": self.public, "name": name, "sub": subject.public}
         about = {"type": kind, "version": 2} | more
         parts = ({"typ": "JWT", "alg": "ed25519-nkey"}, claims | {"nats": about})
@@ -72,7 +72,7 @@ def everything_written(*roots: Path) -> Iterator[tuple[Path, bytes]]:
 
 @pytest.mark.spec("Z2", "Z23", "Z24")
 def test_an_nkey_in_place_of_a_password(program: Program, server: Server, tmp_path: Path):
-    """By the variable and by the setting; the role's rights hold for it, and its seed is nowhere but in its file."""
+    """By the variable and by the setting; the role's rights apply to it, and its seed is nowhere but in its file."""
     lead, worker = Key(), Key()
     people: tuple[tuple[Key, Role, str], ...] = ((lead, "lead", "ada"), (worker, "worker", "mill"))
     rows = [f"{{ nkey: {key.public}, permissions: {rights('main', role, name)} }}" for key, role, name in people]
@@ -104,7 +104,7 @@ def test_an_nkey_in_place_of_a_password(program: Program, server: Server, tmp_pa
 
 @pytest.mark.spec("Z23")
 def test_a_key_that_cannot_be_used_is_one_sentence(program: Program, server: Server, tmp_path: Path):
-    """What the file holds is not said."""
+    """The file's content does not appear in it."""
     lead, stranger, keys = Key(), Key(), tmp_path / "keys"
     configure(server, f"authorization {{ users: [{{ nkey: {lead.public} }}] }}")
     url = f"nats://ada@127.0.0.1:{server.port}/main"
@@ -124,13 +124,13 @@ def test_a_key_that_cannot_be_used_is_one_sentence(program: Program, server: Ser
         assert ran.rc == 1 and not ran.out and len(ran.err.splitlines()) == 1, (file, ran.err)
         assert re.search(words, ran.err), (file, ran.err)
         assert lead.seed not in ran.err and stranger.seed not in ran.err and broken not in ran.err
-    ran = program.prompt(["hi"], "--engine", url)  # without it nobody is let in
+    ran = program.prompt(["hi"], "--engine", url)  # without it nobody may connect
     assert ran.rc == 1 and "cannot be reached" in ran.err
 
 
 @pytest.mark.spec("Z2", "Z23")
 def test_a_jwt_in_place_of_a_password(program: Program, server: Server, tmp_path: Path):
-    """As an operator's tools write them: a JWT and the seed of the key that it is about, in one file."""
+    """As an operator's tools write them: a JWT and the seed of its key, in one file."""
     operator, account, system, user = Key(_OPERATOR), Key(_ACCOUNT), Key(_ACCOUNT), Key()
     free = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
     limits = dict.fromkeys(("subs", "data", "payload", "imports", "exports", "conn", "leaf"), -1) | free

@@ -1,4 +1,4 @@
-"""`sessions delete ID --engine URL`: nothing of a session stays that only it has, and nothing of others goes."""
+"""`sessions delete ID --engine URL`: everything that only this session has is removed, and nothing else."""
 
 import json
 import signal
@@ -58,7 +58,7 @@ def in_space(url: str, home: Path, do: Any) -> Any:
 
 
 async def what_is_there(space: Space) -> tuple[dict[AgentId, set[str]], set[str]]:
-    """Objects that lines name, and which of them there are."""
+    """Objects that lines name, and which of them exist."""
     named = await space.lines.named()
     all_names = {name for names in named.values() for name in names}
     return named, {name for name in all_names if await space.objects.has(name)}
@@ -98,7 +98,7 @@ def test_a_session_is_removed_and_others_stay(program: Program, other: Program, 
 
 
 async def compare_replicas(address: Address, root: Path) -> None:
-    """An old replica, and one that is made from the log."""
+    """Compare an old replica with one made from the log."""
     async with open_host(root / "look", address) as old, open_host(root / "new", address) as new:
         await caught_up(old, new)
         await caught_up(new, old)
@@ -137,7 +137,7 @@ def test_the_team_of_a_removed_session_is_deleted_too(program: Program, other: P
 
 @pytest.mark.spec("Z31")
 def test_it_can_be_repeated_after_a_kill(program: Program, url: str, tmp_path: Path):
-    """Its rows are gone, and nothing else is."""
+    """Its rows are gone, but nothing else yet."""
     kept, gone = say(program, url, ["hello"]), say(program, url, [LONG])
 
     async def half(space: Space) -> None:

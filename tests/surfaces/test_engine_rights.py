@@ -30,7 +30,7 @@ _LIMIT = 60.0
 
 
 def free_port() -> int:
-    """One that is free on every address of loopback, together with the one for routes above it."""
+    """A port that is free on every loopback address, together with the one above it for routes."""
     while True:
         with socket.socket() as one, socket.socket() as two:
             one.bind(("0.0.0.0", 0))
@@ -90,7 +90,7 @@ async def with_patience(do: Callable[[], Any]) -> Any:
 
 
 async def may_publish(connection: Connection, subject: str) -> bool:
-    """Does the server take it? A refusal comes beside; a later ping's answer says that it would have come by now."""
+    """Does the server accept it? A refusal comes separately, so a later ping's answer shows that none came."""
     violated = list[str]()
 
     async def heed(error: Exception) -> None:
@@ -106,7 +106,7 @@ async def may_publish(connection: Connection, subject: str) -> bool:
 
 @pytest.mark.spec("Z24", "Z30")
 async def test_an_identity_writes_only_what_its_role_may(engine: Path):
-    """Asked of the server itself, subject by subject."""
+    """The server itself is asked, subject by subject."""
     worker: Connection = await with_patience(lambda: connect(at(engine, "worker"), "test"))
     lead = await connect(at(engine, "lead"), "test")
     try:
@@ -143,7 +143,7 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
 
 @pytest.mark.spec("Z24", "Z16")
 async def test_where_a_session_stands_is_for_leads_to_say(engine: Path, tmp_path: Path):
-    """Its model is told so when it moves: a worker reads it, and cannot change it."""
+    """A session's place is told to its model when it moves: a worker can read it, but not change it."""
     lead = await with_patience(lambda: open_space(at(engine, "lead"), tmp_path / "lead", Joining()))
     worker = await open_space(at(engine, "worker"), tmp_path / "worker", Joining(role="worker", patience=5))
     try:
@@ -253,7 +253,7 @@ def test_a_worker_removes_no_session(program: Program, engine: Path):
 
 @pytest.mark.spec("Z23", "Z30")
 def test_tls_is_verified(program: Program, tmp_path: Path):
-    """The engine's own authority lets it be known; another one, none, or another name of the host do not."""
+    """The engine's own authority verifies it; another authority, none, or another host name do not."""
     directory = init(program, tmp_path / "engine", "--tls", "--host", "localhost")
     other = init(program, tmp_path / "other", "--tls", "--host", "localhost")
     url = (directory / "lead.url").read_text().strip()
@@ -272,7 +272,7 @@ def test_tls_is_verified(program: Program, tmp_path: Path):
         ran = program.prompt(["hi"], "--engine", f"@{tmp_path}/by-number.url", env=env)
         assert ran.rc == 1 and "certificate" in ran.err.lower(), ran.err
         ran = program.prompt(["hi"], "--engine", url.replace("tls://", "nats://"))
-        assert ran.rc == 1 and not ran.out  # the server takes no connection that is not encrypted
+        assert ran.rc == 1 and not ran.out  # the server refuses unencrypted connections
 
 
 # --- three nodes

@@ -1,4 +1,4 @@
-"""What a first prompt does not pay for: parts of the program that it does not use are not imported."""
+"""A first prompt does not pay for parts that it does not use: they are not imported."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ UNUSED = {
 
 
 def imported(tmp_path: Path, script: str) -> set[str]:
-    """The modules that a prompt brings in whose model plays this script and ends with a hello."""
+    """Modules imported by a prompt whose model plays this script and ends with a hello."""
     file = tmp_path / "say.json"
     file.write_text(script)
     argv = [sys.executable, "-X", "importtime", "-m", "teamwright", "-p", "hi", "--model", f"script/{file}"]

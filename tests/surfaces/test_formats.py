@@ -1,4 +1,4 @@
-"""The three output formats, what each prints, and what none of them ever prints."""
+"""The three output formats: what each prints, and what none of them ever prints."""
 
 import json
 from typing import Any
@@ -75,7 +75,7 @@ def test_without_being_asked_for_there_are_no_partial_messages(program: Program)
 @pytest.mark.spec("A12")
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
 def test_control_and_invisible_characters_never_come_out_raw(program: Program, format: str) -> None:
-    """The helper looks at every byte of both streams; here is something to find."""
+    """The helper checks every byte of both streams; this gives it something to find."""
     (program.project / "nasty.txt").write_text(NASTY, newline="")
     (program.project / "\x1b[31mfile").touch()
     script = [
@@ -89,7 +89,7 @@ def test_control_and_invisible_characters_never_come_out_raw(program: Program, f
     if format == "text":
         assert r"\x1b[31mred" in ran.out and r"\u202egnp" in ran.out
     else:
-        assert ran.result["result"] == NASTY  # a program that reads the JSON has it as it was said
+        assert ran.result["result"] == NASTY  # a program that reads the JSON gets it as it was said
 
 
 @pytest.mark.spec("A12")
@@ -103,7 +103,7 @@ def test_an_error_of_the_model_is_printed_safely(program: Program) -> None:
 def test_no_line_is_longer_than_a_mebibyte_and_the_transcript_is_whole(program: Program) -> None:
     big = "x" * 1_500_000 + "END"
     write = tool("Write", file_path=str(program.project / "big"), content=big)
-    quotes = '"\\\u202e' * 200_000  # each of these grows when it is written in JSON
+    quotes = '"\\\u202e' * 200_000  # each of these gets longer when it is written in JSON
     ran = program.prompt([[write, bash("head -c 3000000 /dev/zero | tr '\\0' y")], quotes], "--permission-mode",
                          "acceptEdits", "--allowed-tools", "Bash")  # fmt: skip
     assert ran.rc == 0 and max(len(line.encode()) for line in ran.out.splitlines()) <= 1_048_576
@@ -128,7 +128,7 @@ def test_a_failure_for_good_is_an_assistant_line_with_an_error_and_a_result(prog
 @pytest.mark.parametrize(
     "input",
     [
-        {"x": "\u202e" * 340_000},  # short enough by itself, but not once it is escaped
+        {"x": "\u202e" * 340_000},  # short enough by itself, but not when escaped
         {"x": [0] * 600_000},
         {"x": {str(n): "" for n in range(150_000)}},
         {"k" * 1_100_000: 1},

@@ -31,7 +31,7 @@ class Rooms:
 
     @property
     def results(self) -> list[tuple[str, bool]]:
-        """What the model read of its last calls."""
+        """What the model read of its last calls' results."""
         blocks = [b for b in self.model.requests[-1].messages[-1].blocks if isinstance(b, ToolResult)]
         return [(c.text, b.is_error) for b in blocks for c in b.content if isinstance(c, Text)]
 

@@ -35,7 +35,7 @@ def answers(text: str, **usage: int) -> list[Any]:
 
 
 async def run(program: Program, api: FakeApi, *args: str, **more: Any) -> Any:
-    """The program beside the server: in a thread, so that the server can answer."""
+    """Run the program in a thread beside the server, so that the server can answer."""
     from anyio import fail_after, to_thread
 
     env = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "sk-test", "TEAMWRIGHT_MAX_RETRIES": "1"}
@@ -156,7 +156,7 @@ def test_a_long_value_is_wrapped_on_a_terminal_and_pushes_nothing_away_elsewhere
 
 
 def test_config_tells_of_a_rule_that_does_not_count(program: Program) -> None:
-    """A rule that cannot be read forbids nothing: whoever wrote it must hear of it."""
+    """An unreadable rule forbids nothing, so its author must be told."""
     program.state.mkdir(parents=True)
     (program.state / "settings.json").write_text('{"permissions": {"deny": ["Bash("]}}')
     ran = program.run("config")

@@ -44,7 +44,7 @@ class Guarded:
         return state
 
     def login(self, before: Callable[[str], None] | None = None) -> tuple[int, str, str]:
-        """Run the command and be the person in the browser; `before` comes first."""
+        """Run the command and play the person in the browser; `before` comes first."""
         argv = [*ARGV, "mcp", "login", "far"]
         process = subprocess.Popen(
             argv, cwd=self.program.project, env=self.program.env, text=True, stdout=subprocess.PIPE,
@@ -102,7 +102,7 @@ def test_signed_in_once_used_often_and_forgotten(guarded: Guarded) -> None:
 def test_a_token_that_runs_out_is_renewed_and_kept(guarded: Guarded) -> None:
     assert guarded.login()[0] == 0
     before = json.loads(guarded.file.read_text())
-    for many in (1, 2):  # each refresh token is good for one time
+    for many in (1, 2):  # each refresh token works once
         assert guarded.state()["status"] == "connected"
         assert guarded.deeds.count("token refresh_token") == many
     after = json.loads(guarded.file.read_text())
@@ -121,7 +121,7 @@ def test_what_is_not_accepted_any_more_wants_a_login_and_starts_none(guarded: Gu
 
 
 def test_strangers_are_sent_away_and_the_login_waits_on(guarded: Guarded) -> None:
-    """Somebody else on this machine, or a page in the browser, finds the port before the person has agreed."""
+    """Another user on this machine, or a page in the browser, finds the port before the person has agreed."""
     told: list[int] = []
 
     def stranger(address: str) -> None:

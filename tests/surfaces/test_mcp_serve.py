@@ -1,4 +1,4 @@
-"""`teamwright mcp serve`, as the public MCP client sees it: it leads a team by tools, and no model of ours is asked."""
+"""`teamwright mcp serve`, as the public MCP client sees it: it leads a team by tools, without a model of ours."""
 
 import json
 import re
@@ -94,7 +94,7 @@ async def test_a_client_leads_a_team(program: Program) -> None:
     assert not any(event["type"] in ("replied", "turn_ended") for event in lines)
     with sqlite3.connect(program.state / "state.db") as db:
         late = "SELECT count(*) FROM letters WHERE delivered_at IS NULL AND agent = (SELECT n FROM agents WHERE id = ?)"
-        assert db.execute(late, (session_of(program),)).fetchone()[0] <= 1  # the word about ann's last rest
+        assert db.execute(late, (session_of(program),)).fetchone()[0] <= 1  # the notice about ann's last rest
     db.close()
 
 

@@ -1,4 +1,4 @@
-"""`teamwright mcp serve --http`: the same server at an address, and who gets in there."""
+"""`teamwright mcp serve --http`: the same server at an address, and who may connect."""
 
 import json
 import re
@@ -80,7 +80,7 @@ async def test_clients_lead_the_same_team_one_after_the_other(program: Program, 
 @pytest.mark.spec("MS2")
 def test_only_the_token_opens_and_no_page_of_another_site_gets_in(program: Program) -> None:
     live, told = begin(program, TEAMWRIGHT_MCP_TOKEN=TOKEN)
-    assert "token" not in told  # whoever gave it has it
+    assert "token" not in told  # known to whoever gave it
     url, key = told["url"], {"Authorization": f"Bearer {TOKEN}"}
     port = url.split(":")[2].partition("/")[0]
     assert post(url, key)[0] == 200
@@ -97,7 +97,7 @@ def test_only_the_token_opens_and_no_page_of_another_site_gets_in(program: Progr
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
     ]
-    for headers in strangers:  # before the token is looked at, and with the right one
+    for headers in strangers:  # before the token is checked, even with the right one
         assert post(url, headers)[0] == post(url, key | headers)[0] == 403, headers
     assert post(url, key, path="/")[0] == 404 and post(url, {}, path="/")[0] == 401
     assert post(url, key, b"{}" + b" " * (17 << 20))[0] == 413

@@ -1,4 +1,4 @@
-"""`@` in a prompt: files and servers' resources are attached, as far as the gate allows; and a command's own model."""
+"""`@` in a prompt: files and servers' resources are attached if the gate allows it; and a command's own model."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A setup as somebody has it who comes from another program: what runs, and the few lines that are printed."""
+"""A setup that comes from another program: what runs, and the few lines that are printed."""
 
 import json
 import shutil

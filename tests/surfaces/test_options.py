@@ -1,4 +1,4 @@
-"""The command line: every option that a script relies on, and wrong use said in one sentence."""
+"""The command line: every option that scripts rely on, and one sentence for each wrong use."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The public client package drives the program unchanged: all that it can send and expects to hear."""
+"""The public client package drives the program unchanged: everything that it can send and expects to receive."""
 
 import json
 import sys

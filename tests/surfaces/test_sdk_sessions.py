@@ -20,7 +20,7 @@ Reader = Callable[..., Any]
 
 @pytest.fixture
 def reading(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The package and the program look into the same directory."""
+    """Let the package and the program use the same directory."""
     place = str(program.home / "config")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", place)
     return {"CLAUDE_CONFIG_DIR": place}

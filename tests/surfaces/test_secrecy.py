@@ -1,4 +1,4 @@
-"""Our keys cannot be read by the commands of agents, whoever runs us."""
+"""Agents' commands cannot read our keys, whoever runs us."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_no_environment_shows_a_key_also_not_to_root(program: Program, mode: str
 @pytest.mark.spec("A10")
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
 def test_a_plain_user_is_shut_out_and_everything_works(program: Program):
-    """/proc/self belongs to root for a process that is shut: what we read there ourselves must not be."""
+    """A protected process's /proc/self belongs to root: what we read there ourselves must still be readable."""
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=program.project, check=True)
     (program.project / "README.md").write_text("needle\n")
     for args in (["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x"]):
@@ -116,7 +116,7 @@ def test_no_word_about_a_fault_shows_the_password_of_an_address(program: Program
 @pytest.mark.spec("A10")
 @pytest.mark.parametrize("source", ["settings", "environment"])
 def test_a_key_by_any_name_is_for_its_provider_alone(program: Program, source: str):
-    """The settings name the variable that holds it; and an address of a provider may hold one too."""
+    """The settings name the variable that holds it; a provider's address may contain one too."""
     keys = {
         "CORP_LLM": CANARY, "OPENAI_BASE_URL": f"http://127.0.0.1:9/v1?token={CANARY}",
         "ANTHROPIC_BASE_URL": f"http://me:{CANARY}@127.0.0.1:9/", "ANTHROPIC_CUSTOM_HEADERS": f"X-Any: {CANARY}",

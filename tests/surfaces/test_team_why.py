@@ -14,14 +14,14 @@ BUSY = bash("echo $$ > busy; while :; do sleep 0.05; done")
 
 
 def rows(program: Program, command: str, *args: str) -> dict[str, dict[str, Any]]:
-    """By name; of jobs by the name in their address."""
+    """Rows by name; jobs by the name in their address."""
     ran = program.run(command, *args, "--json")
     assert ran.rc == 0, ran.err
     return {row.get("name") or row["id"].partition("@")[0]: row for row in json.loads(ran.out)}
 
 
 def told(program: Program, name: str, words: str) -> dict[str, Any]:
-    """The row of one that waits for this, waited for."""
+    """Wait until somebody waits for this, and return that row."""
     return until(lambda: (row := rows(program, "why")[name]) and words in row["waiting_for"] and row, words)
 
 
@@ -69,7 +69,7 @@ def test_who_waits_for_whom_in_a_team_that_lives_and_in_one_that_was_killed(prog
 
 
 def roster_id(program: Program, name: str) -> str:
-    """The id of a teammate's agent, by its transcript."""
+    """The id of a teammate's agent, from its transcript."""
     for file in (program.state / "projects").glob("*/*/agents/*.jsonl"):
         if f'"name":"{name}"' in file.read_text().splitlines()[0]:
             return file.stem

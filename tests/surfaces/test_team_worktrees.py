@@ -1,4 +1,4 @@
-"""`teamwright worktrees` of teammates: theirs for as long as they live, whether a process runs or not."""
+"""`teamwright worktrees` for teammates: theirs for as long as they live, whether a process runs or not."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_a_parked_teammates_work_is_merged_and_its_team_deleted_without_a_model(
     assert program.run("teams").out == "no teams\n" and not (program.state / "teams/crew").exists()
     (row,) = listed(program)
     assert row["state"] == "merged" and row["name"] == "ada"
-    assert "  ada  " in program.run("worktrees").out  # whose it was is still told
+    assert "  ada  " in program.run("worktrees").out  # it still says whose it was
     assert "removed" in program.run("worktrees", "clean").out and listed(program) == []
 
 

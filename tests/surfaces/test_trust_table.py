@@ -1,4 +1,4 @@
-"""Whoever trusts a directory sees in one table what is read of it and what is not used."""
+"""Before trusting a directory, a person sees in one table what is read from it and what is not used."""
 
 import json
 import shutil
@@ -22,11 +22,11 @@ def test_the_table_counts_what_is_read_and_names_what_is_not(program: Program) -
     start = out.index("what is read, and what is not used")
     table = out[start + 2 : out.index("", start)]
     rows = {row[2:23].strip(" ·"): row[23:].split(maxsplit=1) for row in table}
-    assert [counted(row) for row in table] == table  # the app shows it as it is: no run of blanks becomes a count
+    assert [counted(row) for row in table] == table  # the app shows it unchanged: no run of blanks becomes a count
     assert rows["agents"] == ["5", "field `subtask` of 3 files"] and rows["skills and commands"] == ["3"]
     assert rows["hooks"] == ["4"] and rows["MCP servers"] == ["1"] and rows["permission rules"][0] == "11"
     assert rows["instruction files"] == ["3"] and "`cleanupPeriodDays`" in rows["other settings"][1]
-    assert "mood" not in "\n".join(out)  # the person's own is not the directory's
+    assert "mood" not in "\n".join(out)  # the person's own files do not count as the directory's
 
 
 @pytest.mark.spec("BR9")

@@ -1,4 +1,4 @@
-"""Trust as a run without a person sees it: what was agreed to holds, what has changed since does not."""
+"""Trust in a run without a person: what was trusted stays trusted, later changes do not."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def with_hook(program: Program, words: str) -> None:
 
 
 def say_yes(program: Program, folder: Path) -> None:
-    """As the app does once the person has agreed."""
+    """Agree, as the app does for the person."""
     agree(folder, look(folder, folder), state=program.state)
     trust(folder, state=program.state)
 
@@ -39,9 +39,9 @@ def test_a_hook_that_changed_after_the_yes_does_not_run(program: Program) -> Non
     assert "has changed since you trusted it (.claude/settings.json)" in ran.err and "--trust" in ran.err
     program.prompt(SCRIPT, "--trust")
     assert len(hooked(program)) == 2
-    program.prompt(SCRIPT)  # that was for its own run
+    program.prompt(SCRIPT)  # that was for that run only
     assert len(hooked(program)) == 2
-    with_hook(program, "one")  # what was agreed to is there again
+    with_hook(program, "one")  # the trusted content is there again
     program.prompt(SCRIPT)
     assert len(hooked(program)) == 3
 
@@ -68,7 +68,7 @@ def test_our_own_changes_are_no_news(program: Program) -> None:
     assert program.run("mcp", "add", "--scope", "project", "near", "true").rc == 0
     assert "has changed" not in program.prompt(SCRIPT).err and len(hooked(program)) == 1
     (program.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"near": {"command": "evil"}}}))
-    assert program.run("mcp", "add", "--scope", "project", "far", "true").rc == 0  # does not cover for the other change
+    assert program.run("mcp", "add", "--scope", "project", "far", "true").rc == 0  # does not cover the other change
     assert "has changed" in program.prompt(SCRIPT).err and len(hooked(program)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Started in the home directory: the person's own files are obeyed everywhere, and nobody asks about them there."""
+"""In the home directory, the person's own files apply as everywhere, and nobody is asked to trust them."""
 
 import json
 from typing import Any

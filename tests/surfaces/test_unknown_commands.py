@@ -1,5 +1,4 @@
-"""A prompt that calls a command which is not there is an error that costs nothing; one that begins with a path is a
-prompt."""
+"""A prompt that calls an unknown command is an error that costs nothing; one that begins with a path is a prompt."""
 
 import json
 

@@ -18,7 +18,7 @@ def repo(program: Program) -> Path:
 
 
 def work(program: Program, command: str, name: str = "fix/it") -> dict[str, object]:
-    """What a session leaves that has entered a worktree."""
+    """What a session leaves after it entered a worktree."""
     steps = [tool("EnterWorktree", name=name), bash(command), "done"]
     ran = program.prompt(steps, "--dangerously-skip-permissions")
     assert ran.rc == 0 and not any(failed for _, failed in ran.tool_results), ran.out

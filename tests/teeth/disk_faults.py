@@ -1,7 +1,7 @@
 """The long form of the disk tests: `make long`, or `python tests/teeth/disk_faults.py [EVERY [FIRST]]`.
 
-Each EVERY-th call of a short team session that changes something below the program's home fails, with EIO and with
-ENOSPC, once, a few times and for good; then syncs alone, with a power cut after them. Prints what was found; fails if
+In a short team session, each EVERY-th call that changes something below the program's home fails, with EIO and with
+ENOSPC, once, a few times and for good; then only syncs fail, followed by a power cut. Prints the findings; fails if
 anything hung, ended badly, or was lost.
 """
 
@@ -17,7 +17,7 @@ from disk_harness import KINDS, Fault, Patient, Verdict, build, compiler
 from team_brain import Brain
 
 EVERY = 40
-FEW = 6  # more than are tried once more
+FEW = 6  # more often than it is retried
 AT_ONCE = 3
 
 

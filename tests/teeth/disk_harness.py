@@ -1,4 +1,4 @@
-"""A team whose disk fails at one call: how its run ends, and what is left when the disk is well again."""
+"""A team whose disk fails at one call: how its run ends, and what is left when the disk works again."""
 
 import errno
 import os
@@ -14,19 +14,19 @@ from team_harness import Crew
 from team_ledger import check
 
 SOURCE = Path(__file__).with_name("disk_faults.c")
-END_LIMIT = 30.0  # seconds in which a run must have ended, whatever fails
+END_LIMIT = 30.0  # seconds in which a run must end, whatever fails
 KINDS = ("write", "sync", "open", "rename", "truncate", "link", "unlink", "mkdir")
-TROUBLE = ("disk", "Cannot", "cannot", "could not")  # the words of a fault
+TROUBLE = ("disk", "Cannot", "cannot", "could not")  # the words for a failing disk
 
 
 class Fault(Struct, frozen=True):
-    """The n-th call of these kinds fails, and those after it: so many times, or for good (0)."""
+    """The n-th call of these kinds fails, and those after it: this many times, or for good (0)."""
 
     at: int
     error: int
     times: int = 1
     kinds: tuple[str, ...] = KINDS
-    power: bool = False  # then the power is cut: what no good sync has covered is gone
+    power: bool = False  # then the power is cut: what no successful sync covers is gone
 
     def __str__(self) -> str:
         kinds = "" if self.kinds == KINDS else f" of {'/'.join(self.kinds)}"
@@ -35,7 +35,7 @@ class Fault(Struct, frozen=True):
 
 
 class Verdict(Struct):
-    """What came of one fault."""
+    """The outcome of one fault."""
 
     fault: Fault
     fired: str = ""  # the call that failed first
@@ -54,7 +54,7 @@ def compiler() -> str | None:
 
 
 def build(directory: Path) -> Path:
-    """The shim, compiled."""
+    """Compile the shim."""
     cc, made = compiler(), directory / "disk_faults.so"
     assert cc is not None
     subprocess.run([cc, "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl", "-lpthread"], check=True, timeout=60)
@@ -62,7 +62,7 @@ def build(directory: Path) -> Path:
 
 
 class Patient:
-    """One crew with a disk of its own."""
+    """One crew with its own disk."""
 
     def __init__(self, brain: Brain, shim: Path, mode: str, seed: int) -> None:
         self.crew = Crew(brain, mode, seed, LONG)
@@ -79,13 +79,13 @@ class Patient:
         return env
 
     def count(self, kinds: tuple[str, ...] = KINDS) -> int:
-        """How many calls an undisturbed run makes."""
+        """The number of calls in an undisturbed run."""
         process = self.crew.start(**self._env(None, kinds))
         assert process.wait(END_LIMIT) == 0, (self.crew.root / "err").read_text()
         return struct.unpack("l", self._count.read_bytes())[0]
 
     def suffer(self, fault: Fault) -> Verdict:
-        """A run with the fault, another one without it; then everything is looked at."""
+        """Run with the fault, then once without it; then check everything."""
         verdict, crew = Verdict(fault, bad=[]), self.crew
         began = time.monotonic()
         process = crew.start(**self._env(fault, fault.kinds))
@@ -132,7 +132,7 @@ class Patient:
         return first.removeprefix("failed ").replace(str(self.crew.state), "~")
 
     def _cut_power(self) -> None:
-        """What a failed sync dropped reads as zeros, then; what was not synced at all is not there."""
+        """What a failed sync dropped then reads as zeros; what was not synced at all is gone."""
         self.crew._cut_power()
         doubts: dict[str, tuple[int, int]] = {}
         for line in self._log.read_text().splitlines() if self._log.exists() else ():

@@ -22,14 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from engine_kit import Server
 
-LIMIT = 180.0  # seconds until a team must have come to rest
-LEASE = float(os.environ.get("TEAMWRIGHT_LEASE_SECONDS", "3"))  # the shortest there is; a busy machine needs more
-FADES = LEASE + 9.0  # seconds after which a kill of a worker is known to all
+LIMIT = 180.0  # seconds until a team must be at rest
+LEASE = float(os.environ.get("TEAMWRIGHT_LEASE_SECONDS", "3"))  # the shortest possible; a busy machine needs more
+FADES = LEASE + 9.0  # seconds after which everybody knows that a worker was killed
 LEADS, WORKERS = 2, 3
-ANOTHER = 0.4  # how likely a lead that was killed begins a further round
+ANOTHER = 0.4  # how likely a killed lead begins another round
 MOST_LOSSES = 2  # of one agent at one place; a third would end it, by design
-AWAY = ("cannot be reached", "does not answer", "took nothing")  # in words of whoever finds no engine
-EXISTS = "already exists: resume it with --resume"  # in words of whoever would begin a session that there is
+AWAY = ("cannot be reached", "does not answer", "took nothing")  # in the error of whoever finds no engine
+EXISTS = "already exists: resume it with --resume"  # in the error of whoever would begin an existing session
 GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@localhost")
 
 
@@ -119,7 +119,7 @@ class EngineCrew:
         worker.start("worker", "--join", str(self.address), "--name", worker.name, "--allow-bypass", "--slots", "4")
 
     def start_lead(self, machine: Machine) -> None:
-        """With a further round if the last one was done, or by chance; else it goes on with that."""
+        """Begin another round if the last one is done, or at random; otherwise continue the last one."""
         done = self.lead.status == 0 or self.dice.random() < ANOTHER
         self.lead, self.round = machine, self.round + done
         prompt = f"CREW:{LEAD} ROUND:{self.round} MARKS:{self.marks}"
@@ -132,11 +132,11 @@ class EngineCrew:
         )  # fmt: skip
 
     def asked(self) -> int:
-        """Requests that the provider has had."""
+        """The number of requests that the provider has had."""
         return self.brain.counts.get(self.name, 0)
 
     def _rows(self, sql: str) -> list[tuple[object, ...]]:
-        """As the machine that is furthest has them, whoever is alive."""
+        """Rows of the machine that has applied most, dead or alive."""
         best, found = -1, list[tuple[object, ...]]()
         for machine in (*self.leads, *self.workers):
             for path in machine.state.glob("engines/*/state.db"):
@@ -177,7 +177,7 @@ class EngineCrew:
                 self._pause(self.dice.random() * LEASE * 1.5)
 
     def _choose_worker(self) -> Machine | None:
-        """None while another loss could be the third of an agent at one place."""
+        """None while another loss could be an agent's third at one place."""
         now = time.monotonic()
         self.shots = [shot for shot in self.shots if now - shot < FADES]
         (losses,) = self._rows("SELECT max(losses) FROM remotes WHERE state <> 'ended'")[0]
@@ -195,13 +195,13 @@ class EngineCrew:
         self._count("server", killed=True)
         self.serves = False
         self._pause(self.dice.random() * self.dice.choice([0.1, 1.0, LEASE * 2]))
-        if self.dice.random() < 0.3:  # somebody else goes meanwhile
+        if self.dice.random() < 0.3:  # another one is leaving meanwhile
             self._hit_worker()
         self.server.start()
         self.serves, self.down = True, time.monotonic()
 
     def _hit_stopped_worker(self) -> None:
-        """It loses all that it has, and finds out."""
+        """Suspend a worker: it loses all its agents, and finds out when it continues."""
         worker = self._choose_worker()
         if worker is not None and worker.tell(signal.SIGSTOP):
             self._pause(LEASE * (0.5 + self.dice.random()))
@@ -209,7 +209,7 @@ class EngineCrew:
             self.stops += 1
 
     def _hit_stopped_lead(self) -> None:
-        """Another machine leads on. The first one comes back, finds out, and is killed then."""
+        """Suspend the lead: another machine takes over. The first one comes back, finds out, and is then killed."""
         late = self.lead
         if late.tell(signal.SIGSTOP):
             self.stops += 1
@@ -225,7 +225,7 @@ class EngineCrew:
         return self.brain.last.get((self.name, LEAD), b"")
 
     def _mend(self) -> None:
-        """Whoever has ended by itself is started again; it must have had a reason."""
+        """Restart whatever has ended by itself; it must have had a reason."""
         for worker in self.workers:
             if worker.status is not None:
                 self._judge(worker, (0, -signal.SIGKILL))
@@ -239,14 +239,14 @@ class EngineCrew:
         if machine.status in fine or (machine.status == 1 and recent and any(word in words for word in AWAY)):
             return
         if machine.status == 2 and EXISTS in words and not self.exists:
-            self.exists = True  # from now on it must be possible to resume it
+            self.exists = True  # from now on it must be resumable
             return
         self._failed(f"{machine.name} ended with {machine.status}: {words}")
 
     # --- the end
 
     def finish(self) -> Figures:
-        """One more round, undisturbed; then everything is looked at."""
+        """Run one more round undisturbed, then check everything."""
         self._mend()
         if self.lead.status is None and not self.figures.faults:
             self._wait(lambda: self.lead.status is not None, LIMIT)
@@ -276,7 +276,7 @@ class EngineCrew:
                     self._failed(f"{worker.name} does not leave: {worker.words()}")
                     worker.kill()
                 else:
-                    if status not in (143, -signal.SIGTERM):  # the latter: before it had joined
+                    if status not in (143, -signal.SIGTERM):  # the latter before it had joined
                         self._judge(worker, ())
 
     def _failed(self, what: str) -> None:

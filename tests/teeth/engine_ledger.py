@@ -1,4 +1,4 @@
-"""What a team over an engine has done: by its transcripts there, by what commands wrote, and by every replica."""
+"""What a team over an engine has done, according to its transcripts there, its commands' output, and every replica."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ NOTICE = re.compile(r"<task-notification>.*?<task-id>(\w+)</task-id>", re.DOTALL
 def look_around(
     address: Address, homes: Sequence[Path], bodies: Mapping[str, bytes], marks: Path, project: Path
 ) -> Figures:
-    """Nobody runs any more but the server. `homes`: those of all machines."""
+    """Check everything once only the server still runs. `homes`: those of all machines."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         faults = anyio.run(partial(_gather, address, homes, root))
@@ -44,7 +44,7 @@ def look_around(
 
 
 async def _gather(address: Address, homes: Sequence[Path], root: Path) -> list[str]:
-    """All transcripts, as they are in the engine; and whether each machine has the same rows."""
+    """All transcripts as they are in the engine; and whether all machines have the same rows."""
     faults = list[str]()
     async with open_host(root / "empty", address, joins=False) as fresh:
         expected = await fresh.replica.read(all_rows)
@@ -77,7 +77,7 @@ def _commands(diary: Diary) -> list[tuple[str, str, bool]]:
 
 
 def _check_commands(diaries: list[Diary], marks: Path, figures: Figures) -> None:
-    """No call has run twice; one that ended well has run, one that was not run has not."""
+    """No call has run twice; one that ended well has run, and one reported as not run has not."""
     ran = Counter(marks.read_text().split() if marks.exists() else ())
     figures.faults += [f"{mark} ran {times} times" for mark, times in ran.items() if times > 1]
     known = set[str]()
@@ -92,7 +92,7 @@ def _check_commands(diaries: list[Diary], marks: Path, figures: Figures) -> None
 
 
 def _check_jobs(diaries: list[Diary], figures: Figures) -> None:
-    """Each agent that was sent away has told its end once."""
+    """Each agent that was sent away has reported its end once."""
     lead = next((diary for diary in diaries if diary.name == LEAD), None)
     if lead is None:
         return
@@ -106,7 +106,7 @@ def _check_jobs(diaries: list[Diary], figures: Figures) -> None:
 
 
 def _check_branches(diaries: list[Diary], project: Path, figures: Figures) -> None:
-    """What a teammate's finished commands wrote is on its branch in the repository of whoever led last."""
+    """What a teammate's finished commands wrote is on its branch in the last lead's repository."""
     argv = ["git", "for-each-ref", "--format=%(refname:short)", "refs/heads"]
     branches = subprocess.check_output(argv, cwd=project, text=True, timeout=60).split()
     for diary in (diary for diary in diaries if diary.name in MATES):

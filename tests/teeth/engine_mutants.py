@@ -1,9 +1,9 @@
-"""Faults put into what teams over an engine rest on, and the test that must notice each."""
+"""Faults in the foundations of teams over an engine, and the test that must notice each."""
 
 _CLOCK = "__import__('time').time_ns() // 10**6"
 _LINES = "store/test_engine_lines.py"
 
-# (file, what is there, what stands there instead, the test that must notice)
+# (file, original text, replacement, the test that must notice)
 ENGINE_MUTANTS = [
     # No sync before effects.
     (
@@ -25,7 +25,7 @@ ENGINE_MUTANTS = [
         "data, headers)",
         f"{_LINES}::test_of_two_that_continue_a_transcript_one_has_lost",
     ),
-    # Buried by the clock of a host.
+    # A process is declared dead by a host's clock.
     (
         "store/acts/hosts.py",
         "(ctx.now, self.process, ctx.now)).rowcount == 0",
@@ -64,7 +64,7 @@ ENGINE_MUTANTS = [
         "if False:",
         "store/test_engine.py::test_an_entry_that_is_published_again_is_skipped_for_ever",
     ),
-    # A loss that is none of the agent's.
+    # A loss that is not the agent's fault.
     (
         "store/tables/rows/remotes.py",
         "lost and _is_claimed(db, remote) and not",

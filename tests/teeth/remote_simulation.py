@@ -1,9 +1,9 @@
 """Thousands of agents over workers in one process: `python tests/teeth/remote_simulation.py [AGENTS] [WORKERS]`.
 
-Replicas, acts, leases, placement and the worker's own loop are the program's; the log is one in memory, and an agent is
-no more than its lines: each turn appends one, which is refused if another worker has written meanwhile. Workers are
-killed now and then, without a word, and others come. At the end each agent has ended once, has each of its turns once,
-and never had two owners.
+Replicas, acts, leases, placement and the worker's loop are the program's own. The log is in memory, and an agent is
+just its lines: each turn appends one, which is refused if another worker has written meanwhile. Now and then a worker
+is killed without warning, and another one joins. At the end each agent has ended once, has each of its turns once, and
+never had two owners.
 """
 
 import itertools
@@ -40,11 +40,11 @@ from teamwright.store.tables.state import StateStore
 SESSION = SessionId("11111111-1111-4111-8111-111111111111")
 TURNS, SLOTS = 3, 50
 LIMIT = 1800.0  # seconds
-SHOWN = 5  # lost agents whose rows are told
+SHOWN = 5  # lost agents whose rows are printed
 
 
 class Engine:
-    """The log and the transcripts. `Log` for each process is a view of it, which can be cut."""
+    """The log and the transcripts. Each process has its own `View` of it, which can be cut."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -63,7 +63,7 @@ class Engine:
         return self._ids[id]
 
     def add_line(self, agent: AgentId, line: str, expected: int) -> None:
-        """As the engine does it: refused if somebody else was quicker."""
+        """Append as the engine does: refused if another writer was quicker."""
         lines = self.lines.setdefault(agent, [])
         if len(lines) != expected:
             raise Fenced(f"Another process has continued agent {agent}.")
@@ -80,7 +80,7 @@ class View:
         self._role: Role = role
 
     def watch_over(self, guard: Guard) -> None:
-        """It is never lost."""
+        """The connection is never lost."""
 
     async def append(self, entry: bytes, id: str) -> int:
         await anyio.sleep(0)
@@ -103,7 +103,7 @@ class View:
 
 
 class Agent:
-    """In place of a hosted one: its turns are lines, and nothing else."""
+    """Stands in for a hosted agent: its turns are lines, and nothing else."""
 
     def __init__(self, remote: Remote, worker: "SimulatedWorker") -> None:
         self._remote, self._worker = remote, worker
@@ -131,7 +131,7 @@ class Agent:
         self.began = True
         done = {line for line in lines if line.startswith("turn")}
         for n in range(len(done), TURNS):
-            at += 1  # what it has written itself: if another has gone on meanwhile, the next line is refused
+            at += 1  # lines that it wrote itself: if another worker has continued meanwhile, the next one is refused
             await worker.play_turn()
             worker.engine.add_line(agent, f"turn {n} {worker.name}", at)
         StateStore(worker.database).delivered_soon([LetterId(f"l-{agent}")])
@@ -143,7 +143,7 @@ class Agent:
         return self._remote.agent in touched.agents
 
     def heard(self) -> None:
-        """It reads no letters but its first."""
+        """It reads no letter but its first."""
 
     def lose(self) -> None:
         if not self._over:
@@ -153,7 +153,7 @@ class Agent:
 
 
 class Doom:
-    """After each share of the ends, the next worker that plays a turn is killed in it."""
+    """After each share of the ends, the next worker that plays a turn is killed during it."""
 
     def __init__(self, agents: int, kills: int) -> None:
         self._at = [agents * n // (kills + 1) for n in range(1, kills + 1)]
@@ -161,12 +161,12 @@ class Doom:
         self.victims: list[SimulatedWorker] = []
 
     def strikes(self) -> bool:
-        """As the workers count: the lead may hear of ends so late that there is nobody left to be killed."""
+        """Counted by the workers: the lead may hear of ends so late that there is nobody left to kill."""
         return len(self.victims) < len(self._at) and len(self.ends) >= self._at[len(self.victims)]
 
 
 class Offers(NamedTuple):
-    """What a worker brings: slots, and the seconds for which it may be silent."""
+    """What a worker offers: slots, and the seconds for which it may be silent."""
 
     slots: int = SLOTS
     lease: float = LEASE
@@ -184,7 +184,7 @@ class SimulatedWorker:
         return cast("Database", self.replica)
 
     async def run(self, root: Path) -> None:
-        """Until it is killed: then it says nothing more, to nobody."""
+        """Run until killed; from then on it sends nothing to anybody."""
         view = View(self.engine, "worker", self.name)
         self.replica = await open_replica(root / self.name, view, lease=self._offers.lease)
         with self._scope:
@@ -218,7 +218,7 @@ class SimulatedWorker:
         self._scope.cancel()
 
     async def play_turn(self) -> None:
-        """The model's time; or the moment at which this worker dies."""
+        """The model's time, or the moment when this worker dies."""
         if self.doom.strikes() and not self._scope.cancel_called:
             self.doom.victims.append(self)
             self.kill()
@@ -230,11 +230,11 @@ def _nothing_left() -> None:
 
 
 def _hush(_: str) -> None:
-    """Nobody looks on."""
+    """Nobody watches."""
 
 
 async def _drop(replica: Replica) -> None:
-    """As the kernel does with a process that is dead."""
+    """Drop its locks, as the kernel does for a dead process."""
     parts = replica._parts  # pyright: ignore[reportPrivateUsage]
     parts.living.close()
     await parts.database.close()
@@ -247,7 +247,7 @@ class Simulation:
         self.agents, self.kills, self.engine = agents, kills, Engine()
         self._many, self._offers, self._names, self._doom = workers, offers, itertools.count(1), Doom(agents, kills)
         self.workers: list[SimulatedWorker] = []
-        self.stories: list[str] = []  # of agents that were lost: what the store and their lines say
+        self.stories: list[str] = []  # what the store and their lines say about lost agents
 
     async def run(self, root: Path) -> dict[str, Any]:
         found = dict[str, Any]()
@@ -290,7 +290,7 @@ class Simulation:
                     group.start_soon(launch, n)
 
     async def _replace_killed(self, group: Any, root: Path, lead: Replica) -> None:
-        """For each another one comes."""
+        """Replace each killed worker by a new one."""
         for n in range(self.kills):
             while len(self._doom.victims) <= n:
                 if await lead.look(_count_ended) == self.agents:  # nobody works any more
@@ -301,7 +301,7 @@ class Simulation:
             await self._hire(group, root)
 
     async def _ended(self, lead: Replica, many: int) -> None:
-        """By the store: a worker may be killed before it hears that what it said was stored."""
+        """According to the store: a worker may be killed before it hears that its end was stored."""
         while await lead.look(_count_ended) < many:
             await lead.pause(0.5)
 
@@ -327,7 +327,7 @@ class Simulation:
         }
 
     async def _differ(self) -> int:
-        """All have applied the same, with the same outcomes, once they are as far."""
+        """At the same position, all replicas have applied the same entries with the same outcomes."""
         last, digests = len(self.engine.entries), set[bytes]()
         for worker in self.workers:
             while (found := await worker.replica.look(lambda db: _digest_at(db, last))) is None:
@@ -341,7 +341,7 @@ def _count_ended(db: Any) -> int:
 
 
 def _has_two_owners(lines: list[str]) -> bool:
-    """Did anybody write after another had gone on with it?"""
+    """Did anybody write after another had continued the agent?"""
     owner = ""
     for line in lines:
         what, _, worker = line.rpartition(" ")

@@ -1,10 +1,10 @@
-"""Faults put into the sandbox, and the test that must notice each. They need both tiers, and root."""
+"""Faults in the sandbox, and the test that must notice each. They need both tiers, and root."""
 
 _BOX = "host/sandbox/test_box_processes.py"
 _NAMES = "host/sandbox/test_box_protected.py"
 _DOORS = f"{_BOX}::test_the_doors_of_the_kernel_are_shut"
 
-# (file, what is there, what stands there instead, the test that must notice)
+# (file, original text, replacement, the test that must notice)
 SANDBOX_MUTANTS = [
     (
         "host/sandbox/bwrap.py",

@@ -1,4 +1,4 @@
-"""The cage: workers in bubblewrap, each in file systems of its own with no way out, and what they report."""
+"""The cage: workers in bubblewrap, each in its own file systems with no way out, and their reports."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from shell_ground import CANARY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# In the environment, not in its own arguments: those are anybody's to list.
+# In the environment rather than in its arguments, which anybody can list.
 ENV = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -31,7 +31,7 @@ PYTHON, TEETH, SOURCE = "/cage/python", "/cage/teeth", "/cage/source"  # never b
 class Report(Struct):
     differences: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     counts: Counter[str] = field(default_factory=Counter[str])
-    cpu: float = 0  # seconds of the processor, of all workers and all that they ran
+    cpu: float = 0  # processor seconds of all workers and everything that they ran
 
 
 @cache
@@ -56,7 +56,7 @@ MADE = [
 
 
 def _bars(source: Path) -> list[str]:
-    """Programs and our own code to read, an empty /tmp to write, no network, no processes but its own."""
+    """Programs and our own code to read, an empty /tmp to write, no network, only its own processes."""
     argv = ["bwrap", *ALONE, *MADE]
     for place in map(Path, ("/bin", "/sbin", "/lib", "/lib64", "/lib32")):
         if place.is_symlink():
@@ -67,7 +67,7 @@ def _bars(source: Path) -> list[str]:
         argv += ["--ro-bind", place, place]
     for place, inside in ((Path(sys.prefix), PYTHON), (HERE, TEETH), (source, SOURCE)):
         argv += ["--ro-bind", str(place), inside]
-    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]  # a line that removes all it can breaks nothing here
+    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]  # even `rm -rf /` does no damage here
 
 
 def _rg() -> str:
@@ -79,7 +79,7 @@ def _rg() -> str:
 
 
 def work(orders: Sequence[dict[str, Any]], source: Path | None = None, heard: Any = None) -> Report:
-    """Each order by a worker of its own, all at once."""
+    """Run each order in its own worker, all at once."""
     report = Report()
     with ThreadPoolExecutor(len(orders)) as pool:
         for found in pool.map(lambda order: _one(order, source or ROOT / "src", heard), orders):

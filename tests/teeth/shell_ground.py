@@ -1,7 +1,7 @@
-"""A throw-away project with booby-traps, secrets around it and a home, which notices what is done to it.
+"""A throw-away project with booby-traps, surrounded by secrets and a home, which notices what is done to it.
 
-It is built where nothing else can be reached (see `shell_cage`). Kernel events say whether anything happened at all;
-only then is the tree compared with what it was, and mended.
+It is built where nothing else can be reached (see `shell_cage`). Kernel events show whether anything happened at all;
+only then is the tree compared with its original state, and repaired.
 """
 
 import ctypes
@@ -18,16 +18,16 @@ from msgspec import Struct
 from teamwright.core.permissions.protected import names_protected
 
 CANARY = "CANARY-OF-THE-"
-KIND = "ground-"  # every ground is a directory that begins with it
+KIND = "ground-"  # the path of every ground begins with it
 IN_ATTRIB, IN_OPEN, IN_NONBLOCK, IN_CLOEXEC = 0x4, 0x20, 0o4000, 0o2000000
-IN_READ = 0x1 | 0x10  # something was read, or a file closed that was open for reading alone
+IN_READ = 0x1 | 0x10  # something was read, or a read-only file was closed
 IN_CHANGES = 0x2 | IN_ATTRIB | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 TRAPS = ["env", "bash", "sh", "xargs", "git", "ls", "cat", "rg", "timeout", "nice", "find", "command", "evil",
-    "deno",  # which the judge knows, and hardly any machine has
+    "deno",  # the judge knows it, and hardly any machine has it
     "tools/timeout", "tools/env", "tools/bash", "flags/evil",
     "10/ls", "10/cat", "0/ls", "0/cat"]  # fmt: skip  # where a number that bash stores in PATH leads to
 FLAG_FILES = ["-rf", "--pre=zz", "-delete", "--compress-program=zz", "-exec", "-oPW", "-S1b", "-n", "README.md"]
-SECRETS = ["secret", ".secret/key", ".docker/config.json"]  # below home, which is the directory above the project
+SECRETS = ["secret", ".secret/key", ".docker/config.json"]  # below home, the directory above the project
 
 
 class Entry(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Seen(Struct):
 
 
 class Watch:
-    """Events of the kernel, by the words that were given for the place."""
+    """Kernel events, named by the words given for each place."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -59,7 +59,7 @@ class Watch:
         self._names[number] = name
 
     def drain(self) -> set[str]:
-        """What was changed (as an empty string) and opened since the last time."""
+        """What was changed (as an empty string) and opened since the last call."""
         found = set[str]()
         while True:
             try:
@@ -80,7 +80,7 @@ class Watch:
 
 
 class Ground:
-    """`top` holds the home, the project in it, the marks that traps leave and the programs in front of PATH."""
+    """`top` contains the home, the project in it, the marks that traps leave and the programs at the front of PATH."""
 
     def __init__(self, top: Path, rg: str, kind: str) -> None:
         self.top, self.home, self.marks, self.programs = top, top / "home", top / "marks", top / "bin"
@@ -95,7 +95,7 @@ class Ground:
         self._beside = self._strangers()
         self._listen()
 
-    # --- what it is made of
+    # --- its parts
 
     def _fill(self, rg: str) -> None:
         project = self.project
@@ -124,14 +124,14 @@ class Ground:
         self._more(project)
         (project / "way").symlink_to("../vault")
         (project / "leak").symlink_to("../secret")
-        (project / "\u00e9").symlink_to("../secret")  # by its bytes another name than by its letter
+        (project / "\u00e9").symlink_to("../secret")  # a name whose bytes differ although it looks the same
         (project / "~").mkdir()
         (project / "~/project").symlink_to("../..")
         (project / ",").symlink_to("../vault")
-        (project / "sub/deep/up").symlink_to("../..")  # deeper by its name than it lies
+        (project / "sub/deep/up").symlink_to("../..")  # deeper by its name than it is
 
     def _more(self, project: Path) -> None:
-        """Modules that python would load, archives, places that are protected or lead elsewhere inside of others."""
+        """Modules that python would load, archives, and nested places that are protected or lead elsewhere."""
         for name in ("json", "argparse", "re"):
             mark = f"open({str(self.marks / f'module-{name}')!r}, 'w')\n"
             self.write(project / "shadow" / f"{name}.py", mark)
@@ -145,7 +145,7 @@ class Ground:
         self.write(project / "chest/plain.txt", "plain\n")
         self.write(self.home / "twin", "twin\n")
         os.link(self.home / "twin", project / "twin")
-        (project / "turn").symlink_to("box/in")  # with it away, what leads through it leads elsewhere
+        (project / "turn").symlink_to("box/in")  # if it is removed, what leads through it leads elsewhere
         (project / "lead").symlink_to("turn/../../README.md")
         self.write(project / "chest/-name", "older\n")
         os.utime(project / "chest/-name", (1, 1))
@@ -172,12 +172,12 @@ class Ground:
         (self.project / "src/a.py").write_text("import os\nx = 2\n")
         (self.project / ".env").write_text(f"OLD={CANARY}ENV\nKEY={CANARY}ENV\n")
         shutil.rmtree(self.project / ".git/hooks")
-        # Else a state that git tells would hold a pattern that leads outside: `../[core]`.
+        # Otherwise a state that git reports would contain a pattern that leads outside: `../[core]`.
         (self.project / ".git/info/exclude").write_text("*core*\n")
         self._disguise()
 
     def _disguise(self) -> None:
-        """Directories that git takes for repositories of their own, with a configuration that runs something."""
+        """Directories that git takes for separate repositories, with a configuration that runs something."""
         head = (self.project / ".git/refs/heads/main").read_text()
         for name, inner in (("docs", ""), ("docs2", "x/"), ("half", "")):
             place, run = self.project / name, f": > {self.marks}/bare-{name}"
@@ -194,7 +194,7 @@ class Ground:
                 self.write(place / "commondir", "x\n")
                 self.write(place / "HEAD", "ref: refs/heads/main\n")
             elif name == "docs":
-                (place / "HEAD").symlink_to("refs/heads/main")  # which is not there
+                (place / "HEAD").symlink_to("refs/heads/main")  # it does not exist
 
     def git(self, *words: str, where: str = ".") -> None:
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z"} | {
@@ -202,14 +202,14 @@ class Ground:
         }
         subprocess.run(["/usr/bin/git", *words], cwd=self.project / where, env=env, check=True, capture_output=True)
 
-    # --- what becomes of it
+    # --- what was done to it
 
     def forget(self) -> None:
-        """What happened until now was our own doing."""
+        """Discard events so far: they were our own doing."""
         self._watch.drain()
 
     def seen(self) -> Seen:
-        """What happened since, all of it mended."""
+        """What happened since then, and repair all of it."""
         events = self._watch.drain()
         opened = sorted(e for e in events if e)
         changed = self._mend() if "" in events else []
@@ -222,7 +222,7 @@ class Ground:
         return inside and names_protected(path[len(str(self.project)) :].split("/"))
 
     def is_ruined(self, seen: Seen) -> bool:
-        """Is all of the home that shows gone, or all that does not?"""
+        """Is everything visible in the home gone, or everything hidden?"""
         return any(
             all(str(self.home / name) in seen.changed for name in names)
             for names in (("secret", "vault"), (".bashrc", ".secret"))
@@ -285,7 +285,7 @@ class Ground:
         return new + changed
 
     def _refreshed(self, path: str) -> bool:
-        """git renews what it knows of the times of files whenever it looks at them."""
+        """git refreshes what it knows of files' times whenever it looks at them."""
         try:
             return path.endswith("/.git/index") and Path(path).read_bytes()[:4] == b"DIRC"
         except OSError:
@@ -316,7 +316,7 @@ def remove(path: str) -> None:
         place.unlink(missing_ok=True)
 
 
-# --- repositories of strangers
+# --- untrusted repositories
 
 
 def poison_settings(ground: Ground) -> None:
@@ -333,7 +333,7 @@ def poison_settings(ground: Ground) -> None:
 
 
 def poison_hooks(ground: Ground) -> None:
-    """Those that git runs when it renews what it knows of files."""
+    """Plant the hooks that git runs when it refreshes what it knows of files."""
     for name in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "post-checkout"):
         ground.trap(ground.project / ".git/hooks" / name, f"hook-{name}")
     os.utime(ground.project / "README.md", (1, 1))
@@ -358,11 +358,11 @@ def poison_worktree(ground: Ground) -> None:
     ground.git("config", "--worktree", "core.fsmonitor", f": > {ground.marks}/worktree #")
 
 
-# --- where a file that rules guard is known to git otherwise
+# --- states in which git and the disk disagree about a guarded file
 
 
 def forget_file(ground: Ground) -> None:
-    """.env lies there, ignored, and no commit ever had it."""
+    """.env exists and is ignored, and no commit ever had it."""
     shutil.rmtree(ground.project / ".git")
     ground.git("init", "-q", "-b", "main")
     (ground.project / ".git/info/exclude").write_text("*core*\n.env\n")
@@ -379,7 +379,7 @@ def forget_file(ground: Ground) -> None:
 
 
 def remove_file(ground: Ground) -> None:
-    """Commits of old have .env; today it is ignored."""
+    """Old commits have .env; now it is ignored."""
     ground.git("rm", "-q", "--cached", ".env")
     (ground.project / ".git/info/exclude").write_text("*core*\n.env\n")
     ground.git("commit", "-qm", "three")

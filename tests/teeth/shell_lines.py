@@ -1,7 +1,7 @@
-"""Command lines out of a grammar and a seed: what people write, what attackers write, and what lies between.
+"""Generates command lines from a grammar and a seed: what people write, what attackers write, and all in between.
 
-Line `n` of a seed is always the same, as long as the grammar and the judge's tables of flags are: a difference can be
-played again by these two alone.
+Line `n` of a seed is always the same, as long as the grammar and the judge's tables of flags are: seed and number
+reproduce a difference.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,8 @@ from shell_spell import disturb, hide, spell
 
 class Line(Struct, frozen=True):
     """`must`: it has to run unasked; `edits`: in acceptEdits. `bypass`: it is tried with all questions off, too.
-    `still`: judged, never run. `guard`: beside a rule that denies reading .env it is `spared`, or `kept` back."""
+    `still`: judged, never run. `guard`: beside a rule that denies reading .env it is `spared`, or `kept` back.
+    """
 
     text: str
     shape: str = ""
@@ -49,7 +50,7 @@ def name_of(dice: Dice) -> str:
 
 
 def flag(dice: Dice, name: str, value: Callable[[], str]) -> str:
-    """One flag in one of its spellings; its value glued, apart, missing, or too much."""
+    """One flag in one of its spellings; its value attached, separate, missing, or superfluous."""
     tables = [table for table in (known_flags().get(name), real_flags().get(name)) if table]
     if not tables:
         return dice.choice(["-a", "-n", "--all", "-1"])
@@ -96,7 +97,7 @@ def command(dice: Dice, name: str = "", harm: float = 0.3) -> str:
 
 
 def expression(dice: Dice, word: Callable[[], str]) -> list[str]:
-    """Of find: conditions, and what it runs."""
+    """Expressions of find: conditions, and what it runs."""
     own: Mapping[str, Say | str] = {"own": lambda _: word()}
     found = [dice.say("find.test", own) for _ in range(dice.randrange(3))]
     if dice.chance(0.4):
@@ -133,7 +134,7 @@ def simple(dice: Dice) -> str:
 
 
 def hidden(dice: Dice) -> str:
-    """Words that bash makes several of, as operands and as values of flags."""
+    """Words that bash splits into several, as operands and as values of flags."""
     name = name_of(dice) if dice.chance(0.7) else "git " + dice.pick("subs")
     first = name.split()[0]
     known = [f.name for f in known_flags().get(" ".join(name.split()[:2]), []) if f.takes] or [""]
@@ -150,7 +151,7 @@ def hidden(dice: Dice) -> str:
 
 
 def wrapped(dice: Dice) -> str:
-    """Commands that run others, with flags of theirs that take a value, or may."""
+    """Commands that run others, and have flags that take a value, or may."""
     words = list[str]()
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
         name = dice.pick("wrappers")
@@ -175,7 +176,7 @@ def by_path(dice: Dice) -> str:
 
 
 def shells(dice: Dice, depth: int = 2) -> str:
-    """Code in words, for bash and for shells that read it otherwise."""
+    """Code in words, for bash and for shells that read it differently."""
     kinds: list[Say] = [
         soup,
         comment,
@@ -202,7 +203,7 @@ def ridden(dice: Dice) -> str:
 
 
 def comment(dice: Dice) -> str:
-    """What may or may not begin a comment, and what stands behind it."""
+    """What may or may not begin a comment, and what follows it."""
     base = dice.say("comment.base", {"command": lambda d: command(d, harm=0)})
     gap = dice.pick("gaps") + (dice.pick("gaps") if dice.chance(0.3) else "")
     junk = "".join(dice.choices([*pools()["noise"], "a", " ", "note"], k=dice.randrange(3)))
@@ -212,7 +213,7 @@ def comment(dice: Dice) -> str:
 
 
 def statement(dice: Dice, depth: int = 2) -> str:
-    """Statements of every kind, one in another."""
+    """Statements of every kind, nested."""
     if depth <= 0:
         return simple(dice)
     parts: dict[str, Say | str] = {
@@ -233,14 +234,14 @@ def document(dice: Dice) -> str:
 
 
 def deep(dice: Dice) -> str:
-    """Long and deep, to be judged in no time."""
+    """Long and deeply nested lines, which must be judged quickly."""
     n = dice.choice([50, 300, 1000, 2000, 4000])
     before, opening, middle, closing, after = dice.pick("deep").split("\t")
     return before + opening * n + middle + closing * n + after
 
 
 def everyday(dice: Dice) -> str:
-    """What people write, with an accident or something behind it."""
+    """What people write, with a slip in it or something after it."""
     line = dice.pick("everyday")
     match dice.randrange(4):
         case 0:

@@ -32,12 +32,12 @@ KINDS = {
 
 
 def corpus() -> list[dict[str, Any]]:
-    """Every line that ever passed and must not, and those that must go on passing."""
+    """Every line that ever fooled the judge and must not pass, and those that must keep passing."""
     return [line for path in sorted(CORPUS.glob("*.txt")) for line in _lines(path)]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The file's name begins with what must become of its lines; `@` names the ground that a line is for."""
+    """The file's name begins with the required verdict on its lines; `@` names the ground that a line is for."""
     kind = path.stem.partition("_")[0]
     for entry in entries(path.name):
         ground, text = entry[1:].split(" ", 1) if entry.startswith("@") else ("plain", entry)
@@ -75,7 +75,7 @@ def options() -> argparse.Namespace:
 
 
 def play(seed: str, orders: list[dict[str, Any]], source: Path | None) -> int:
-    """How many differences there are, each of them printed."""
+    """The number of differences; prints each of them."""
     began = time.monotonic()
     report = shell_cage.work(orders, source, lambda found: print(shown(seed, found), flush=True))
     counts, shapes = report.counts, Counter(found["shape"] for found in report.differences)

@@ -1,4 +1,4 @@
-"""What command lines are made of: the grammar's sections, commands with their flags, and a seed's own luck."""
+"""The material of command lines: the grammar's sections, commands with their flags, and a seed's random choices."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ def entries(name: str) -> list[str]:
 
 
 class Flag(Struct, frozen=True):
-    """`takes`: nothing, a value ("="), or one that may be left out ("[=")."""
+    """`takes`: nothing, a value ("="), or an optional one ("[=")."""
 
     name: str
     takes: str = ""
@@ -43,7 +43,7 @@ class Flag(Struct, frozen=True):
 
 @cache
 def real_flags() -> dict[str, list[Flag]]:
-    """What the programs themselves know, from their own help."""
+    """The flags in the programs' own help, from shell_flags.txt."""
     found = dict[str, list[Flag]]()
     for line in HERE.joinpath("shell_flags.txt").read_text().splitlines():
         name, _, rest = line.partition(": ")
@@ -55,7 +55,7 @@ def real_flags() -> dict[str, list[Flag]]:
 
 @cache
 def known_flags() -> dict[str, list[Flag]]:
-    """What the judge knows, read out of its tables whatever they look like inside."""
+    """The flags that the judge knows, read from its tables whatever their structure."""
     from teamwright.host.shell.programs import git as git_commands
     from teamwright.host.shell.programs import readonly as commands
 
@@ -78,7 +78,7 @@ def commands() -> list[str]:
 
 
 class Dice(Random):
-    """A seed's own luck."""
+    """A seed's random choices."""
 
     def chance(self, share: float) -> bool:
         return self.random() < share
@@ -93,7 +93,7 @@ class Dice(Random):
         return self.pick(f"harm {name}" if f"harm {name}" in pools() and self.chance(0.6) else "harm")
 
     def say(self, section: str, more: Mapping[str, Say | str] | None = None) -> str:
-        """An entry of the section with all its parts filled in; `more` says what else a part may be."""
+        """An entry of the section with all its parts filled in; `more` lists what else a part may be."""
         return self.fill(self.pick(section), more or {})
 
     def fill(self, text: str, more: Mapping[str, Say | str]) -> str:

@@ -6,7 +6,7 @@ SPECIAL = set(" \t\n'\"\\$`|&;<>()*?[]{}#~!=")
 
 
 def spell(dice: Dice, word: str) -> str:
-    """The same word for bash, in other quotes."""
+    """The same word for bash, quoted differently."""
     match dice.randrange(10):
         case 0:
             return "'" + word.replace("'", "'\\''") + "'"
@@ -46,7 +46,7 @@ def _ansi(dice: Dice, c: str) -> str:
 
 
 def hide(dice: Dice, lead: str, words: str) -> tuple[str, str, str]:
-    """What comes before the command, stands in it and comes after: bash makes `lead` and `words` of it."""
+    """What comes before, within and after the command: bash makes `lead` and `words` of it."""
     both = f"{lead} {words}"
     parts: dict[str, Say | str] = {"lead": lead, "words": words, "both": both, "commas": ",".join(both.split())}
     before, inside, after = [*dice.say("hide", parts).split("\t"), ""][:3]
@@ -54,7 +54,7 @@ def hide(dice: Dice, lead: str, words: str) -> tuple[str, str, str]:
 
 
 def disturb(dice: Dice, line: str) -> str:
-    """Small accidents of text: most break the line, and some make bash see another one than a parser does."""
+    """Small slips in a text: most break the line, and some make bash read another line than a parser does."""
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
         at, words = dice.randrange(len(line) + 1), line.split(" ")
         some, other = dice.randrange(len(words)), dice.randrange(len(words))
@@ -66,7 +66,7 @@ def disturb(dice: Dice, line: str) -> str:
                 line = line[:at] + line[at + dice.randrange(1, 4) :]
                 continue
             case 6:
-                line = line[:at] + "\\\n" + line[at:]  # nothing at all for bash, nearly everywhere
+                line = line[:at] + "\\\n" + line[at:]  # nothing for bash, nearly everywhere
                 continue
             case 7:
                 words.insert(some, dice.pick("redirect"))

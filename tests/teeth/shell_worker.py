@@ -1,6 +1,6 @@
-"""Inside of the cage: lines are made or taken, judged, and run if they may; what they do to the ground is told.
+"""Inside the cage: makes or takes lines, judges them, runs them if allowed, and reports what they do to the ground.
 
-Speaks JSON lines on standard output: differences as they are found, and a count at the end.
+Prints JSON lines: differences as they are found, and a count at the end.
 """
 
 import contextlib
@@ -27,18 +27,18 @@ from teamwright.host.process.environment import tool_environment
 from teamwright.host.shell.analysis import read_command
 from teamwright.host.shell.cwd import ShellContext
 
-SECONDS, LONGEST = 1.0, 10.0  # that a line may run; the longer, the more others want the processor
-PATIENCE = 1.0  # of the processor's time that the judge may take for one line
+SECONDS, LONGEST = 1.0, 10.0  # for which a line may run; the longer, the more other processes want the processor
+PATIENCE = 1.0  # processor seconds that the judge may take for one line
 MOST_OUTPUT = 1 << 18
 READING = ("default", "plan", "dontAsk")
 GUARDS = ("Read(.env)", "Read(./.env)", "Read(//**/.en?)")  # the same file: at any depth, by its path, by a pattern
-# Words that only the running command knows may name anything here: what they match is all that can be learnt (0026).
+# Words known only at run time may name anything here: only the names that they match can be learnt (0026).
 ECHOES = frozenset({"echo", "true", "false", ":", "[["})
 NAMES_ONLY = frozenset({"opened home/", "opened vault", f"showed a secret: {CANARY}VAULT"})
 
 
 class Order(Struct):
-    """Lines of a seed from `start` on, every `step`-th below `stop`; or lines that are given."""
+    """Lines of a seed from `start` on, every `step`-th below `stop`; or the given lines."""
 
     rg: str = ""
     seed: str = ""
@@ -47,15 +47,15 @@ class Order(Struct):
     step: int = 1
     seconds: float = 0  # to end earlier
     given: list[Line] = field(default_factory=list[Line])
-    most: int = 0  # differences to stop at
-    now: int = -1  # an open file in which the line that runs can be read if we are gone
+    most: int = 0  # differences after which it stops
+    now: int = -1  # an open file from which the running line can be read if we are killed
     shapes: list[str] = field(default_factory=list[str])
-    known: list[str] = field(default_factory=list[str])  # lines to pass over
-    forced: bool = False  # run whatever the judge says, and look at it as if it only read
+    known: list[str] = field(default_factory=list[str])  # lines to skip
+    forced: bool = False  # run whatever the judge says, and treat it as if it only read
 
 
 class Slow(Exception):
-    """The judge has taken its time."""
+    """The judge took too long."""
 
 
 def too_slow(*_: Any) -> None:
@@ -63,13 +63,13 @@ def too_slow(*_: Any) -> None:
 
 
 def kill_all(*_: Any) -> None:
-    """All that runs in the cage, but ourselves."""
+    """Kill everything that runs in the cage, except ourselves."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
 
 
 class Court:
-    """The judge as the gate asks it, in one ground."""
+    """The judge as the gate asks it, on one ground."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
@@ -85,7 +85,7 @@ class Court:
         return read_command(text, "Bash", ShellContext(project, str(self.ground.home), (project,), guarded=guarded))
 
     def allows_beside(self, text: str, mode: str, deny: str) -> bool:
-        """With this rule in force, from the facts on."""
+        """Is it allowed with this rule, going by the facts?"""
         return self.kind(self.facts(text, deny), mode, deny) == "allow"
 
     def kind(self, facts: Runs, mode: str, deny: str = "") -> str:
@@ -136,9 +136,9 @@ class Worker:
                 yield n, line
 
     def consider(self, line: Line) -> tuple[list[str], str]:
-        """What is wrong about it, and by which permission it ran."""
+        """What is wrong with it, and by which permission it ran."""
         court = self._court(line.ground)
-        os.chdir(court.ground.project)  # where the program would stand
+        os.chdir(court.ground.project)  # the cwd that the program would have
         try:
             facts = self._facts(court, line.text)
         except Slow:
@@ -178,7 +178,7 @@ class Worker:
     # --- running
 
     def run(self, ground: Ground, text: str) -> tuple[Seen, bytes]:
-        """The line as our Bash tool runs it; all that it started has ended when this returns."""
+        """Run the line as our Bash tool does; everything that it started has ended when this returns."""
         env = tool_environment(
             {"PATH": f"{ground.programs}:/usr/bin:/bin", "HOME": str(ground.home), "LANG": "C.UTF-8"}, {}
         )
@@ -216,7 +216,7 @@ class Worker:
         return output
 
     def _reap(self) -> None:
-        """Orphans are ours: see `become_reaper` in `main`."""
+        """Orphans become our children: see `become_reaper` in `main`."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
@@ -247,7 +247,7 @@ class Worker:
 
 
 def is_named(path: str, facts: Runs) -> bool:
-    """Did the judge say that this would be changed, or something that it lies in?"""
+    """Did the judge say that this, or a directory above it, would be changed?"""
     edits = [place for command in facts.commands if command.edits_only for place in command.edits]
     below = any(place.deep and path.startswith(f"{place.path}/") for place in edits)
     return below or any(place.path == path for place in (*facts.writes, *edits))
@@ -258,7 +258,7 @@ def uses_git(facts: Runs) -> bool:
 
 
 def only_echoes(facts: Runs) -> bool:
-    """Is there nothing in it but `echo` and its like, and does at least one word of theirs come from a value?"""
+    """Does it contain only `echo` and the like, with at least one word that comes from a value?"""
     seen = [command.views[-1].words for command in facts.commands if command.views and command.views[-1].words]
     unsure = any(UNKNOWN in word for words in seen for word in words)
     return unsure and all(words[0] in ECHOES or "=" in words[0] for words in seen)

@@ -1,7 +1,7 @@
 """A provider for teams that are killed: a real HTTP server whose answers follow from the conversation alone.
 
-Nothing is remembered between requests, so whoever comes back after a kill goes on with what is not done yet. Every
-message has a name of its own, `MSG:from:to:round.number.attempt`, by which the checker knows it again.
+It remembers nothing between requests, so an agent that comes back after a kill continues with what is not done yet.
+Every message has its own name, `MSG:from:to:round.number.attempt`, by which the checker recognises it.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ CREW = re.compile(r"CREW:([\w-]+)")
 LONG = "PLAN:long"  # with a guest, and with agents in the foreground and in the background
 HELP = re.compile(r"HELP:(\d)")
 MARKS = re.compile(r"MARKS:(\S+)")  # on an engine: a file that commands write to, and agents sent to workers as jobs
-JOB = "job-"  # the name of such an agent begins with it
+JOB = "job-"  # prefix of such an agent's name
 ASKED = re.compile(r"shutdown_request.*?\b(shutdown-\w+)")
 CREATED = re.compile(r"Task #(\d+) (?:created|had been created)")
-UNDONE = ("Not run:", "was not sent", "was not made", "before this call was stored")  # it may be asked for again
+UNDONE = ("Not run:", "was not sent", "was not made", "before this call was stored")  # it may be requested again
 TOGETHER = 3  # calls in one reply
 
 
 class Call(Struct):
-    """A call as its agent's conversation has it; `result` is None while there is none."""
+    """A call as its agent's conversation shows it; `result` is None until there is one."""
 
     name: str
     input: dict[str, Any]
@@ -44,14 +44,14 @@ class Call(Struct):
 
     @property
     def settled(self) -> bool:
-        """Done or refused for good: it is not asked for again."""
+        """Done or refused for good: it is not requested again."""
         if self.result is None:
             return True  # under way
         return not (self.is_error and any(words in self.result for words in UNDONE))
 
 
 class Talk:
-    """What a request says, as far as the plan needs it."""
+    """The parts of a request that the plan needs."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.texts: list[str] = []
@@ -154,7 +154,7 @@ def _mark(talk: Talk, name: str, number: str) -> Iterator[dict[str, Any]]:
 
 
 def _send_away(talk: Talk, r: int) -> Iterator[dict[str, Any]]:
-    """One agent a round goes to a worker by itself."""
+    """Send one agent per round to a worker, as a job."""
     name, more = f"{JOB}{r}", _marks(talk)
     if more and not any(f"CREW:{name} " in call.input["prompt"] for call in talk.of("Agent") if call.settled):
         yield tool(
@@ -265,7 +265,7 @@ def _events(talk: Talk) -> list[dict[str, Any]]:
 
 
 class Brain:
-    """The server, in a thread of its own. `teams` has for each path what was asked there."""
+    """The server, in its own thread. `teams` holds what was requested at each path."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}

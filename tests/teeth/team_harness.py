@@ -1,4 +1,4 @@
-"""Teams of real processes that are killed again and again, and resumed until they have come to rest."""
+"""Teams of real processes that are killed again and again, and resumed until they come to rest."""
 
 import os
 import random
@@ -16,12 +16,12 @@ from msgspec import Struct
 from team_brain import LEAD, Brain
 from team_ledger import Figures, check
 
-LIMIT = 60.0  # seconds until a team must have come to rest
-PATIENCE = 8.0  # seconds after which a run that is not killed by its crash point is killed from outside
+LIMIT = 60.0  # seconds until a team must be at rest
+PATIENCE = 8.0  # seconds after which a run that its crash point did not kill is killed from outside
 MODEL = "anthropic/claude-sonnet-4-6"
 RECORDER = Path(__file__).parent / "recorder"
 ARGV = [sys.executable, "-m", "teamwright"]
-# Where the writes of a team can be cut in two; `state.upgrade` and the worktrees have tests of their own.
+# Where a team's writes can be cut in two; `state.upgrade` and the worktrees have tests of their own.
 POINTS = (
     "transcript.append", "transcript.half", "transcript.sync", "state.commit", "state.committed", "mail.post",
     "letters.taken", "team.member", "team.state", "team.take_over",
@@ -32,25 +32,25 @@ MOST_PASSES = {"team.member": 3, "team.take_over": 1, "team.state": 12, "mail.po
 
 
 class Kill(Struct, frozen=True):
-    """How one run ends: at a pass of a crash point, or by SIGKILL from here after so many requests and seconds."""
+    """How one run ends: at a pass of a crash point, or by our SIGKILL after this many requests and seconds."""
 
     point: str = ""
-    whom: str = "all"  # all, lead, or mate: one that has a process of its own
+    whom: str = "all"  # all, lead, or mate: one with its own process
     requests: int = 0
     wait: float = 0.0
-    power: bool = False  # the machine goes with it: of the transcripts only what was synced is left
+    power: bool = False  # the machine fails, too: only what was synced of the transcripts is left
     rest: bool = False  # the others are left alone afterwards, and must come to rest by themselves
 
 
 class Crew:
-    """One team in a home of its own, whose provider is at the brain's address followed by its name."""
+    """One team in its own home, whose provider is at the brain's address followed by the team's name."""
 
     def __init__(self, brain: Brain, mode: str, seed: int, plan: str = "") -> None:
         """`plan`: words for the brain, in each prompt."""
         self.plan = plan
         self.brain, self.mode, self.dice = brain, mode, random.Random(seed)
         self.name = f"{mode}-{seed}-{os.getpid()}"
-        self.root = Path(tempfile.mkdtemp(prefix="tw"))  # short: the paths of sockets are
+        self.root = Path(tempfile.mkdtemp(prefix="tw"))  # short, because socket paths must be
         self.home, self.project = self.root / "home", self.root / "project"
         self.state = self.home / ".teamwright"
         for directory in (self.home, self.project, self.root / "tmux", self.root / "run"):
@@ -58,7 +58,7 @@ class Crew:
         self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         self.round = 0
         self.figures = Figures()
-        self.killed: set[int] = set()  # each process counts once
+        self.killed: set[int] = set()  # each process counts separately
         self.env = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
             "TMUX_TMPDIR": str(self.root / "tmux"), "XDG_RUNTIME_DIR": str(self.root / "run"), "TERM": "xterm",
@@ -70,7 +70,7 @@ class Crew:
     # --- processes
 
     def processes(self) -> dict[int, str]:
-        """Everything alive that belongs to this home, by pid: lead, mate or other."""
+        """All live processes of this home, by pid: lead, mate or other."""
         mark = f"TEAMWRIGHT_HOME={self.state}".encode()
         found: dict[int, str] = {}
         for entry in Path("/proc").iterdir():
@@ -88,7 +88,7 @@ class Crew:
         return found
 
     def shoot(self, whom: str) -> None:
-        """SIGKILL, from here."""
+        """SIGKILL from here."""
         alive = self.processes()
         mates = [pid for pid, kind in alive.items() if kind == "mate"]
         if whom == "mate" and mates:
@@ -144,7 +144,7 @@ class Crew:
             self._wait(process, asked, LIMIT)
             self._wait(process, lambda: False, kill.wait)
             self.shoot(kill.whom)
-            if kill.whom == "mate":  # the others go on without it for a while
+            if kill.whom == "mate":  # the others continue without it for a while
                 self._wait(process, lambda: False, LIMIT if kill.rest else kill.wait * 4)
             if kill.rest and process.poll() is None:
                 self._failed("it did not come to rest after the end of a teammate")
@@ -153,11 +153,11 @@ class Crew:
         self._end(process, kill)
 
     def _end(self, process: subprocess.Popen[bytes], kill: Kill) -> None:
-        """Whatever is left of it goes too, but panes and children may outlive a lead that was shot alone."""
+        """End what is left of it, too, because panes and children may outlive a lead that was killed alone."""
         if process.poll() is None:
             self.shoot("lead" if kill.whom == "lead" else "all")
         code = process.wait(10)
-        if code == -signal.SIGKILL:  # also where it died at its crash point
+        if code == -signal.SIGKILL:  # even if it died at its crash point
             self.killed.add(process.pid)
         if code not in (0, -signal.SIGKILL):
             self._failed(f"status {code}")
@@ -168,7 +168,7 @@ class Crew:
             self._cut_power()
 
     def _cut_power(self) -> None:
-        """Nothing of this team runs any more. The store syncs by itself, in C: what it has committed is there."""
+        """Cut the power once nothing of this team runs. What the store has committed stays: SQLite syncs by itself."""
         self._until_alone()
         log = self.root / "syncs"
         safe: dict[str, int] = {}
@@ -188,7 +188,7 @@ class Crew:
             time.sleep(0.002)
 
     def finish(self) -> Figures:
-        """One more run, undisturbed; then everything is looked at."""
+        """Run once more undisturbed, then check everything."""
         process = self.start()
         self._wait(process, lambda: False, LIMIT)
         if process.poll() is None:
@@ -222,7 +222,7 @@ class Crew:
 
 
 def random_kill(dice: random.Random, mode: str) -> Kill:
-    """From outside at any time, or at any pass of any crash point."""
+    """A kill from outside at any time, or at any pass of any crash point."""
     whom = "all" if mode == "in-process" else dice.choice(["all", "all", "lead", "mate"])
     power = whom == "all" and dice.random() < 0.3
     if dice.random() < 0.5:

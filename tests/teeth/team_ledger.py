@@ -1,4 +1,4 @@
-"""What a killed team has done, by its transcripts and by what its provider was told; never by its own counters."""
+"""What a killed team has done, according to its transcripts and its provider's requests; never its own counters."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class Figures(Struct):
 
 
 class Diary:
-    """One agent's transcript, as a history of invocations and their ends."""
+    """One agent's transcript, as a history of invocations and their outcomes."""
 
     def __init__(self, path: Path) -> None:
         self.name = LEAD
@@ -84,7 +84,7 @@ class Diary:
                 yield Sent(found[0], found[2], self._state(id))
 
     def changes(self) -> Iterable[tuple[int, str, State]]:
-        """(task, "owner" or "completed", how it ended) of each TaskUpdate."""
+        """(task, "owner" or "completed", outcome) of each TaskUpdate."""
         for id, call in self.calls.items():
             if call.name == "TaskUpdate":
                 yield int(call.args["taskId"]), "owner" if "owner" in call.args else "completed", self._state(id)
@@ -96,12 +96,12 @@ class Diary:
         return ("unknown" if "outcome is unknown" in text else "refused") if is_error else "ok"
 
     def unknown(self) -> list[str]:
-        """Calls of which nobody knows how they ended."""
+        """Calls with an unknown outcome."""
         ends = ((call, self.results.get(id, ("", False))[0]) for id, call in self.calls.items())
         return [call.name for call, text in ends if "outcome is unknown" in text]
 
     def claims(self) -> set[int]:
-        """Tasks that became this agent's: told by a letter, or by the answer to its own claim."""
+        """Tasks that became this agent's: announced by a letter, or by the answer to its own claim."""
         told = {int(n) for text in self.heard for n in CLAIM.findall(text)}
         return told | {id for id, what, state in self.changes() if what == "owner" and state == "ok"}
 
@@ -110,7 +110,7 @@ class Diary:
 
 
 def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
-    """All of a team that has come to rest. `conversations`: the last request of each agent at the provider."""
+    """Check everything of a team at rest. `conversations`: each agent's last request at the provider."""
     files = [*(state / "projects").glob("*/*.jsonl"), *(state / "projects").glob("*/*/agents/*.jsonl")]
     diaries = [Diary(file) for file in files]
     figures = Figures()
@@ -119,7 +119,7 @@ def check(state: Path, conversations: Mapping[str, bytes]) -> Figures:
         figures.faults.append(f"not each agent once: {dict(names)}")
     for diary in diaries:
         twice = [id for id, many in diary.ends.items() if many != 1]
-        unknown = [name for name in diary.unknown() if name != "Bash"]  # what a command did, nobody can know
+        unknown = [name for name in diary.unknown() if name != "Bash"]  # nobody can know what a command did
         figures.faults += [f"{diary.name}: results twice {twice}"] if twice else []
         figures.faults += [f"{diary.name}: outcomes unknown {unknown}"] if unknown else []
         figures.faults += [f"{diary.name}: lives {diary.lives}"] if diary.lives != 1 else []

@@ -1,6 +1,6 @@
-"""A disk that fails: every run ends in words or makes up for it, and nothing that was accepted is lost.
+"""A disk that fails: every run ends with an error or recovers, and nothing that was accepted is lost.
 
-The sample of `make long`. A shim fails calls below the program's home; there is none where there is no C compiler.
+A sample of `make long`. A shim makes calls below the program's home fail; without a C compiler there is none.
 """
 
 import errno

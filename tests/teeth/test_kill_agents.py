@@ -1,4 +1,4 @@
-"""kill -9 with ten background agents at work, then resume: each is known, told of once, and can be continued."""
+"""kill -9 with ten background agents at work, then resume: each is known, reported once, and can be continued."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def notices(messages: tuple[Message, ...]) -> list[str]:
 
 
 async def resumed(program: Program, model: ScriptedModel, prompt: str) -> dict[str, Any]:
-    """One more process on what is left; the data of its last listing."""
+    """One more process on what is left; returns its last listing."""
     options = Options(
         cwd=program.project, env=program.env, own_model=model, mode="bypassPermissions",
         origin=Origin(resume=program.transcript().stem),
@@ -81,7 +81,7 @@ async def resumed(program: Program, model: ScriptedModel, prompt: str) -> dict[s
 
 
 def answering(plan: Any) -> ScriptedModel:
-    """The main agent does what is planned for the newest prompt; a child only says that it goes on."""
+    """The main agent does what is planned for the newest prompt; a child only says that it continues."""
 
     def play(request: Request) -> Any:
         if script_of(request) != "main":
@@ -113,7 +113,7 @@ async def check_all_known_and_told_once(program: Program) -> None:
 
 
 def check_continued(file: Path, was: bytes) -> None:
-    """Its whole transcript is what it went on with; no second life was begun."""
+    """It continues from its whole transcript; no second life was begun."""
     assert file.read_bytes().startswith(was[: was.rfind(b"\n") + 1])
     events = [line.event for _, line in transcripts.read(file)]
     assert sum(isinstance(e, AgentStarted) for e in events) == 1 and isinstance(events[-1], AgentEnded)
@@ -142,7 +142,7 @@ async def test_killed_with_ten_agents_at_work(program: Program) -> None:
     assert len(children(program)) == MANY and all(f.stem in marks(program) for f in children(program))
     await check_all_known_and_told_once(program)
     assert all(n == 2 for n in marks(program).values())
-    for file in children(program):  # the command in flight has one result, and it says so
+    for file in children(program):  # the command in flight has one result, which says so
         ends = [line.event for _, line in transcripts.read(file) if isinstance(line.event, ToolEnded)]
         assert [e.is_error for e in ends] == [False, True] and "outcome is unknown" in ends[1].content[0].text
 
@@ -223,7 +223,7 @@ def run_killed(program: Program, point: str, passes: int) -> bool:
 
 
 def wait_for_orphans(program: Program) -> None:
-    """A command that was under way when its program was killed may leave its mark afterwards."""
+    """A command that ran when its program was killed may leave its mark afterwards."""
     end = time.monotonic() + 10
     while any(stands_in(entry, program.project) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         assert time.monotonic() < end, "a command goes on"

@@ -18,7 +18,7 @@ POINTS = [
     ("land.merged", 2), ("land.checked", 1), ("land.checked", 2), ("land.moved", 1), ("land.landed", 1),
     ("land.sent_back", 1), ("state.commit", 4), ("state.commit", 6), ("state.committed", 5), ("state.committed", 8),
 ]  # fmt: skip
-ELSEWHERE = [("land.checked", 1), ("land.moved", 1), ("land.landed", 1)]  # where nobody has the target checked out
+ELSEWHERE = [("land.checked", 1), ("land.moved", 1), ("land.landed", 1)]  # if nobody has the target checked out
 CASES = [*((*one, False) for one in POINTS), *((*one, True) for one in ELSEWHERE)]
 CHECK = "test ! -e bad.txt"
 NAMES = ("a", "bad", "c")

@@ -61,7 +61,7 @@ async def test_a_rewind_that_was_killed_is_run_again(walker: Walker, point: str,
     options = walker.options(["x"], keep_files=True, origin=Origin(SESSION))
     async with await open_session(options) as session:
         port = LocalSession(session, home_from(walker.env))
-        (first,) = await port.points()  # the conversation has not gone back, for the files were not done
+        (first,) = await port.points()  # the conversation has not gone back, because the files were not finished
         await port.submit(Rewind(first.line, conversation=True, files=True))
         assert [content(walker.project / name) for name in NAMES] == [OLD, OLD, OLD, b"", b""]
         (again,) = await port.points()

@@ -28,7 +28,7 @@ def repo(program: Program) -> Path:
 
 
 def resume(program: Program, *steps: Any) -> Ran:
-    """The killed session goes on; the model plays anew."""
+    """Resume the killed session; the model plays from the start."""
     session = program.transcript().stem
     before = ["-"] * sum('"replied"' in line for line in program.transcript().read_text().splitlines())
     return program.prompt([*before, *steps, "end"], *ALL, "--resume", session)
@@ -54,7 +54,7 @@ def test_killed_between_the_steps(program: Program, repo: Path, steps: list[Any]
 
 
 def test_killed_while_it_works_there(program: Program, repo: Path) -> None:
-    """The next start says what is left; a resume is in it again, with everything."""
+    """The next start reports what is left; a resume continues in the worktree, with everything."""
     steps = [*IN, bash("echo new > new.txt"), bash("kill -9 $PPID; sleep 10")]
     ran = program.prompt([*steps, "end"], *ALL)
     assert ran.rc != 0

@@ -1,4 +1,4 @@
-"""kill -9 while something is scheduled: what the agent is told afterwards is what is stored."""
+"""kill -9 while something is scheduled: what the agent is told afterwards matches what is stored."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def schedules(program: Program) -> list[str]:
 
 
 def told(program: Program) -> str | None:
-    """The result of the call as the transcript has it."""
+    """The call's result in the transcript."""
     lines = [json.loads(line) for line in program.transcript().read_text().splitlines()]
     results = [line["event"] for line in lines if line["event"]["type"] == "tool_ended"]
     return results[0]["content"][0]["text"] if results else None

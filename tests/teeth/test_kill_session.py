@@ -1,4 +1,4 @@
-"""kill -9 at every crash point of a whole run: what comes back is valid, nothing runs twice, no prompt is lost."""
+"""kill -9 at every crash point of a whole run: the result is valid, nothing runs twice, no prompt is lost."""
 
 import shutil
 import signal
@@ -43,7 +43,7 @@ def lines(program: Program) -> list[str]:
 
 
 def stored_prompts(program: Program) -> list[str]:
-    """Letters that were acknowledged to whoever sent them."""
+    """Letters that were acknowledged to their senders."""
     if not (program.state / "state.db").exists():
         return []
     db = sqlite3.connect(program.state / "state.db")
@@ -74,7 +74,7 @@ def finished_before(program: Program) -> list[str]:
 
 
 async def check_recovery(program: Program) -> str:
-    """Go on with what is left, with the same script; how it had to be done."""
+    """Continue what is left with the same script; returns how that had to be done."""
     files = list((program.state / "projects").glob("*/*.jsonl"))
     sent, finished = stored_prompts(program), finished_before(program)
     model = ScriptedModel([*(call("Bash", command=command) for command in COMMANDS), "finished"])
@@ -89,7 +89,7 @@ async def check_recovery(program: Program) -> str:
         return "nothing was recorded"
     with anyio.fail_after(30):
         async with session:
-            await session.idle()  # a prompt that was stored and not read is read now
+            await session.idle()  # a prompt that was stored but not read is read now
             end = await session.ask("and now?")
     assert end.reason == "done", end
     for request in model.requests:
@@ -119,7 +119,7 @@ async def test_a_session_killed_at_any_pass_comes_back_whole(tmp_path: Path, poi
 
 
 async def test_resumes_that_are_killed_too_are_resumed_again(program: Program) -> None:
-    """Each process dies while it takes over from the one before, and each was given a prompt of its own."""
+    """Each process dies while it takes over from the previous one, and each was given its own prompt."""
     assert run_killed(program, "transcript.append", 10)  # in the middle of a command
     id = program.transcript().stem
     kills = [("transcript.append", 1), ("transcript.half", 2), ("state.commit", 1), ("state.committed", 2)]

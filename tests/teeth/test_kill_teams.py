@@ -35,7 +35,7 @@ def play(brain: Brain, mode: str, seed: int, kills: list[Kill]) -> Figures:
 def test_killed_at_each_crash_point_and_from_outside_in_one_process(brain: Brain) -> None:
     passes = {"team.member": 2, "team.take_over": 1, "team.state": 4, "mail.post": 6, "state.committed": 31}
     kills = [Kill(f"{point}:{passes.get(point, 37)}") for point in POINTS]
-    kills.sort(key=lambda kill: not kill.point.startswith("team.member"))  # later nobody joins any more
+    kills.sort(key=lambda kill: not kill.point.startswith("team.member"))  # after that, nobody joins any more
     figures = play(brain, "in-process", 1, [*kills, *OUTSIDE])
     assert figures.kills >= len(kills) and figures.resumes >= len(kills)
 

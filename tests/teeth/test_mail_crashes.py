@@ -126,7 +126,7 @@ async def test_many_writers_some_of_them_killed_lose_nothing_and_double_nothing(
     writers = [run(WRITE, str(tmp_path), f"w{n}", "40", "mail.post" if n % 2 else "", str(5 * n)) for n in range(6)]
     acknowledged = [said(writer) for writer in writers]
     assert [w.returncode for w in writers] == [-signal.SIGKILL if n % 2 else 0 for n in range(6)]
-    # Once more, under the same ids, as a resumed sender does: what is there is not stored again.
+    # Again under the same ids, as a resumed sender does: what is there is not stored again.
     again = [said(run(WRITE, str(tmp_path), f"w{n}", str(5 * n + 3), "", "0")) for n in (1, 3, 5)]
     reader.kill()
     seen = said(reader)
@@ -139,7 +139,7 @@ async def test_many_writers_some_of_them_killed_lose_nothing_and_double_nothing(
     state = await StateStore.open(tmp_path / "state.db")
     left = await state.waiting(ADA)
     assert all(isinstance(x.body, Said) for x in left)
-    # Between "in the transcript" and "marked" one kill leaves one letter that is in both: the transcript decides.
+    # A kill between the transcript's line and the store's mark leaves one letter in both: the transcript decides.
     assert len(set(seen)) == len(seen) and len({x.id for x in left} & set(seen)) <= 1
     assert {x.id for x in left} | set(seen) == set(log)
     states = {e.id: e.state for e in await MailTable(state.database).audit("crew")}

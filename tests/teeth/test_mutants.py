@@ -1,4 +1,4 @@
-"""Mutants: small faults put into a copy of the program, each of which must turn a test red."""
+"""Mutants: small faults in a copy of the program, each of which must turn a test red."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from sandbox_mutants import SANDBOX_MUTANTS
 ROOT = Path(__file__).resolve().parents[2]
 RED, GREEN = 1, 0
 
-# (file, what is there, what stands there instead, the test that must notice)
+# (file, original text, replacement, the test that must notice)
 MUTANTS = [
     (
         "core/loop.py",
@@ -100,7 +100,8 @@ MUTANTS = [
         "text.encode()",
         "surfaces/test_formats.py::test_control_and_invisible_characters_never_come_out_raw[text]",
     ),
-    # Of teams that are killed: nothing synced, letters marked before they are recorded, claims that anybody takes over.
+    # For teams that are killed: nothing synced, letters marked before they are recorded, claims that anybody takes
+    # over.
     (
         "store/files/transcripts.py",
         "        _sync_data(self._fd)\n        if self._unnamed",

@@ -1,4 +1,4 @@
-"""Agents over workers that are killed: each ends once, wherever it goes on. `make long` plays it with 10,000."""
+"""Agents over workers that are killed: each ends once, wherever it continues. `make long` runs it with 10,000."""
 
 from pathlib import Path
 

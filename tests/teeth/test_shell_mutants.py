@@ -1,4 +1,4 @@
-"""Mutants of the judge: each fix of it is undone in a copy, and a line of the corpus shows what it kept out."""
+"""Mutants of the judge: each undoes a fix in a copy, and a line of the corpus shows what the fix kept out."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import shell_cage
 import shell_oracle
 
 pytestmark = pytest.mark.skipif(bool(shell_cage.why_not()), reason=shell_cage.why_not() or "there is a cage")
-# (file, what is there, what stands there instead, a line of the corpus that passes then)
+# (file, original text, replacement, a line of the corpus that then passes)
 MUTANTS = [
     # What cannot be parsed is not asked.
     ("core/permissions/shell_rules.py", "    if runs.broken:\n", "    if not runs.text:\n", "ls 3>&- .."),
@@ -319,7 +319,7 @@ MUTANTS = [
 ]
 
 
-# Each takes more than a second: `make long` plays all of them, every other run some.
+# Each takes more than a second: `make long` runs all of them, every other run only some.
 PLAYED = MUTANTS if os.environ.get("TEAMWRIGHT_TEST_LONG") else MUTANTS[::4]
 
 

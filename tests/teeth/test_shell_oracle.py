@@ -1,4 +1,4 @@
-"""The short form of the shell's oracle: all that is known to have passed once, and some lines that nobody has seen."""
+"""The short form of the shell's oracle: every line that ever fooled the judge, and some new ones."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_what_is_allowed_does_no_more_than_was_judged(seed: str) -> None:
     ],
 )  # fmt: skip
 def test_it_sees_what_a_line_does(text: str, fault: str) -> None:
-    """Every one of these is asked; run all the same, it must be noticed."""
+    """Every one of these needs approval; if it is run all the same, the oracle must notice."""
     report = shell_cage.work([{"given": [{"text": text}, {"text": "ls"}], "forced": True}])
     (found,) = report.differences
     assert found["line"] == text and any(told.startswith(fault) for told in found["faults"]), found
@@ -101,7 +101,7 @@ def test_a_line_is_the_same_for_the_same_seed_and_number() -> None:
 
 
 def test_the_grammar_holds_together() -> None:
-    """Every shape says something, and the tables of flags are read."""
+    """Every shape produces something, and the tables of flags are read."""
     assert {make_line("shapes", n).shape for n in range(20_000)} == set(SHAPES)
     assert all(pools().values()) and known_flags()["git log"] and real_flags()["xargs"]
     assert not [n for n in range(5000) if "‹" in make_line("parts", n).text]

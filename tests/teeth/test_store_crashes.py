@@ -108,7 +108,7 @@ async def test_a_killed_sender_loses_no_letter_and_none_is_there_twice(tmp_path:
     assert state.notes == []
     sent = [word for word in done if word.startswith("l")]
     assert [x.id for x in await state.waiting(AgentId("s"))] == [id for id in sent if f"-{id}" not in done]
-    # A settlement is written with whatever comes after it, so only the last one can be missing: its estimate counts.
+    # A settlement is written with the next write, so only the last one can be missing: its estimate counts.
     calls = done.count("call")
     lost = int(done[-1:] == ["call"])
     assert await state.settle_orphans(SessionId("s"), lambda _model, usage: usage.input / 100) == lost

@@ -1,8 +1,8 @@
 """The long form of the team tests: `make torture`, or `python tests/teeth/torture.py [--engine] [KILLS [SEED]]`.
 
-Every crash point at pass after pass, then kills at random, until there were so many. Prints what was found and fails if
-anything was lost, doubled, owned twice or could not be resumed; a seed plays the same kills again. With `--engine` the
-team is spread over workers, and leads, workers and the server are killed.
+Kills at every crash point, pass after pass, then at random, until there are KILLS. Prints the findings and fails if
+anything was lost, doubled, owned twice or could not be resumed; a seed repeats the same kills. With `--engine` the team
+is spread over workers, and leads, workers and the server are killed.
 """
 
 import shutil
@@ -71,7 +71,7 @@ def main(most: int, seed: int) -> int:
 def main_engine(most: int, seed: int) -> int:
     from engine_harness import EngineCrew
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # nothing of it is left running
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # nothing of it is still running
     brain, began, total = Brain(), time.monotonic(), Figures()
     by_victim, stops = Counter[str](), 0
     while total.kills < most and not total.faults:

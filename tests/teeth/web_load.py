@@ -1,4 +1,4 @@
-"""Twenty agents write for ten minutes while a page looks on: nothing in the hub or the tab may grow without end.
+"""Twenty agents write for ten minutes while a page watches: nothing in the hub or the tab may grow without end.
 
 `python tests/teeth/web_load.py [MINUTES]`; part of `make long`. Needs Chromium and Playwright.
 """

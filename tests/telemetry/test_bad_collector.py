@@ -1,4 +1,4 @@
-"""A collector that is slow, refuses, hangs or is gone costs a turn nothing, and the end a few seconds at most."""
+"""A collector that is slow, refuses, hangs or is gone costs a turn nothing, and the end at most a few seconds."""
 
 import time
 from collections.abc import Callable, Sequence

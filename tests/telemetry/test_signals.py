@@ -1,4 +1,4 @@
-"""Metrics and events: their names, what is never in them, and those that other dashboards read."""
+"""Metrics and events: their names, what they never contain, and the names that other dashboards read."""
 
 from collections.abc import Callable
 
@@ -44,7 +44,7 @@ def test_each_kind_of_content_has_its_own_switch(program: Program, collector: Op
 
 @pytest.mark.spec("U6")
 def test_keys_are_in_no_content(program: Program, collector: Open) -> None:
-    """Those of the environment, and what looks like one, wherever they are said."""
+    """Keys of the environment, and what looks like one, wherever they are said."""
     sink, own, shaped = collector(), "nothing-of-a-known-shape-0123", "sk-" + "a1" * 20
     all_of_it = ("USER_PROMPTS", "ASSISTANT_RESPONSES", "TOOL_DETAILS", "TOOL_CONTENT")
     env = sink.env(**{f"OTEL_LOG_{name}": "1" for name in all_of_it}) | {"BUILD_TOKEN": own}

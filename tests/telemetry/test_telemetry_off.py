@@ -53,7 +53,7 @@ def test_a_project_neither_switches_it_on_nor_says_where_to(program: Program, co
 
 @pytest.mark.spec("U2")
 def test_commands_do_not_see_where_it_goes(program: Program, collector: Open) -> None:
-    """Also where the person's settings name it: headers hold tokens."""
+    """Even if the person's settings name it: headers contain tokens."""
     sink = collector()
     program.state.mkdir(exist_ok=True)
     said = sink.env(OTEL_EXPORTER_OTLP_HEADERS="x-token=hush")

@@ -1,4 +1,4 @@
-"""Ids of spans are made from the log; what comes from outside is read strictly."""
+"""Ids of spans are derived from the log; what comes from outside is validated strictly."""
 
 import pytest
 

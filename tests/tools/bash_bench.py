@@ -1,4 +1,4 @@
-"""What the tests of Bash share: an agent's desk, and the words of an outcome."""
+"""Shared parts of the Bash tests: an agent's desk, and the words of an outcome."""
 
 from pathlib import Path
 from typing import Any

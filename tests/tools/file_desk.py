@@ -1,4 +1,4 @@
-"""What the tests of the file tools share: a desk to call them at, and their words."""
+"""Shared parts of the file tools' tests: a desk to call them at, and the words of their results."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def context(cwd: Path, hidden: Callable[[str], bool] | None = None, paths: dict[
 
 
 def session_context(cwd: Path, **services: Any) -> SessionContext:
-    """A call in a session that has these services."""
+    """The context of a call in a session that has these services."""
     session: Any = SimpleNamespace(**services)
     ctx = context(cwd)
     return SessionContext(ctx.agent, ctx.call_id, ctx.desk, ctx.request, ctx.reply, ctx.emit, session=session)

@@ -1,4 +1,4 @@
-"""AskUserQuestion without a person: known to the model, and declined with words that let it go on."""
+"""AskUserQuestion without a person: the model sees it, and its answer tells the model to go on."""
 
 from pathlib import Path
 from typing import Any

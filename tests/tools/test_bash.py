@@ -181,7 +181,7 @@ async def test_the_time_limit(bench: Bench) -> None:
     assert words(outcome).startswith("begun\n")
     ended, _, advice = words(outcome).rpartition(" If it needs more time: ")
     assert ended.endswith("Timed out after 0.4 s; it and everything it started was stopped.")
-    assert advice == "a longer `timeout` (milliseconds, 600000 at most)."  # where nothing runs in the background
+    assert advice == "a longer `timeout` (milliseconds, 600000 at most)."  # if nothing may run in the background
     assert outcome.is_error
     assert outcome.data == {"exitCode": None, "interrupted": True}
     assert time.monotonic() - started < 5

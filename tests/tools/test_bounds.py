@@ -1,4 +1,4 @@
-"""Results are bounded with head and tail kept, and show what would hide."""
+"""Results are bounded, keep their head and tail, and show what would otherwise be hidden."""
 
 import re
 import stat

@@ -1,4 +1,4 @@
-"""ToolSearch and CallTool by themselves: what is found, and which call is meant."""
+"""ToolSearch and CallTool alone: what is found, and which call is meant."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Exit code 1 where it is an answer, and where it is an error."""
+"""When exit code 1 is an answer, and when it is an error."""
 
 from pathlib import Path
 

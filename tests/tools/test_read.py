@@ -1,4 +1,4 @@
-"""Read: what a model gets to see of files of every kind."""
+"""Read: what a model sees of files of every kind."""
 
 import base64
 import json

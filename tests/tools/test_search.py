@@ -228,7 +228,7 @@ def test_a_search_takes_no_more_memory_than_it_is_given(tmp_path: Path) -> None:
     with (tmp_path / "big.txt").open("wb") as file:
         for _ in range(700):
             file.write(b"x" * 1_000_000)
-    script = (  # in a process of its own: the largest child that ever ran is all that the system tells
+    script = (  # in a process of its own, because the system only reports the largest child that ever ran
         "import resource, sys; from pathlib import Path\n"
         "from file_desk import context, refused; from teamwright.tools.files.search import GREP\n"
         "refused(GREP, context(Path(sys.argv[1])), pattern='needle', path='big.txt')\n"

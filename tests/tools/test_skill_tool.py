@@ -1,4 +1,4 @@
-"""The Skill tool: what the model is told of skills, and what it gets when it calls one."""
+"""The Skill tool: what the model is told about skills, and what it gets when it calls one."""
 
 import pytest
 
@@ -52,7 +52,7 @@ async def test_the_model_calls_a_skill(walker: Walker) -> None:
 
 @pytest.mark.spec("S1", "S2")
 async def test_what_the_model_may_not_call(walker: Walker) -> None:
-    """By none of its names: reserved for people, denied by a rule, unknown."""
+    """Under any of its names: reserved for people, denied by a rule, unknown."""
     skill(walker, "deploy", "Deploy.", "disable-model-invocation: true")
     skill(walker, "secret", "the-secret")
     names = ["deploy", "/deploy", "SECRET", "/secret", "no-such", "", "../x"]

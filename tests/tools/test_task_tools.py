@@ -1,4 +1,4 @@
-"""TaskCreate, TaskGet, TaskList, TaskUpdate: what a model sends, what it reads, what others hear of it."""
+"""TaskCreate, TaskGet, TaskList, TaskUpdate: what a model sends, what it reads, and what others are told."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Crew:
-    """A desk of a lead and two others; it writes down what it is told."""
+    """The desk of a lead and two others, which records what it is told."""
 
     def __init__(self) -> None:
         self.guarded = False
@@ -276,7 +276,7 @@ async def test_a_call_that_is_cancelled_after_it_was_stored_is_still_told(house:
 
 
 def list_once(request: Request) -> Any:
-    """A model that looks at the list when it is spoken to."""
+    """A model that lists the tasks when it is spoken to."""
     return call("TaskList") if request.messages[-1].text == "more" else "end"
 
 

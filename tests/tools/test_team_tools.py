@@ -1,4 +1,4 @@
-"""What the tools for teams say to a model that calls them wrongly: each time what is wrong, and nothing happens."""
+"""Wrong calls of team tools: each time the model learns what is wrong, and nothing happens."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ TEAM = call("TeamCreate", team_name="crew")
 
 
 async def told(walker: Walker, *steps: Any, **scripts: Any) -> list[tuple[str, bool]]:
-    """What the lead's calls answered, in order."""
+    """The results of the lead's calls, in order."""
     async with crew(walker, {"main": [*steps, "on", "on"], "ada": ["ready"]} | scripts) as play:
         await play.play()
         main = play.id

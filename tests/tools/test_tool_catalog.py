@@ -1,4 +1,4 @@
-"""What tools say of themselves, and what a session makes of it."""
+"""What tools declare, and what a session makes of it."""
 
 import json
 from pathlib import Path

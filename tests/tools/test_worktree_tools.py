@@ -1,4 +1,4 @@
-"""EnterWorktree and ExitWorktree: an agent moves into a worktree by itself, and back; nothing is lost on the way."""
+"""EnterWorktree and ExitWorktree: an agent moves into a worktree and back by itself, and nothing is lost."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,7 @@ def leave(action: str = "keep", **more: Any) -> Any:
 
 
 async def play(walker: Walker, *steps: Any, **more: Any) -> Walk:
-    """The steps one after the other, also in a session that had others before."""
+    """Play the steps one after the other, even in a session that had others before."""
     script = iter([*steps, "end"])
     return await walker.walk(lambda _: next(script), **{"mode": "bypassPermissions"} | more)
 
@@ -109,7 +109,7 @@ async def test_it_goes_back_to_the_very_directory_that_it_came_from(walker: Walk
 
 @pytest.mark.spec("W3")
 async def test_deleted_under_the_agent(walker: Walker, repo: Path) -> None:
-    """It leaves cleanly and is told; commits on the branch stay unless they may go."""
+    """It leaves cleanly and is told; commits on the branch stay unless it may discard them."""
     rm = bash(f"rm -rf '{place(repo)}'")
     walk = await play(walker, enter("work"), rm, leave("remove"), WHERE)
     assert not walk.results[2][1] and "somebody had deleted" in walk.results[2][0]
@@ -199,7 +199,7 @@ async def test_edits_pass_inside_and_not_in_the_tree_it_came_from(walker: Walker
     assert [failed for _, failed in walk.results] == [False, False, True, False, False]
 
 
-# --- over the end of a process
+# --- across the end of a process
 
 
 @pytest.mark.spec("W3", "W5")

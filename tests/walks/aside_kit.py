@@ -1,4 +1,4 @@
-"""A session whose side questions are answered by a script of their own."""
+"""A session with a separate script for the answers to side questions."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def kind_of(request: Request) -> str:
 
 
 def stage(talk: list[Any], **asides: Any) -> ScriptedModel:
-    """The conversation plays `talk`, an agent what its prompt names; each kind of aside has its own answer."""
+    """`talk` plays the conversation, a prompt names its agent's script; each kind of side question has its answer."""
 
     async def play(request: Request) -> Any:
         kind = kind_of(request)
@@ -54,7 +54,7 @@ def settings(**own: Any) -> str:
 
 
 class Thinker:
-    """An answer that never comes; it tells when it was asked for and when it was given up."""
+    """An answer that never comes; it reports when it was requested and when it was given up."""
 
     def __init__(self) -> None:
         self.asked, self.left = anyio.Event(), anyio.Event()

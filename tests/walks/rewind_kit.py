@@ -1,4 +1,4 @@
-"""A session whose files are kept, and what its agents do in it."""
+"""A session that keeps its files, and steps for its agents."""
 
 import subprocess
 from collections.abc import AsyncGenerator

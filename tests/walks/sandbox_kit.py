@@ -36,7 +36,7 @@ def need(tier: str) -> str:
 
 
 def use(place: Walker | Program, tier: str) -> None:
-    """Every session of this place has that tier. In the home lies a directory that nobody may write."""
+    """Every session of this place uses that tier. The home contains a directory that nobody may write."""
     place.env["TEAMWRIGHT_SANDBOX"] = tier
     outside(place).parent.mkdir(exist_ok=True)
 
@@ -61,7 +61,7 @@ def fenced(place: Walker | Program, name: str = "planted") -> bool:
 
 
 def block(values: Any = None, **more: Any) -> str:
-    """Settings as the command line gives them."""
+    """Settings as the command line takes them."""
     return json.dumps({"sandbox": ON | (values or {})} | more)
 
 
@@ -77,7 +77,7 @@ def settle(place: Walker | Program, source: str, **said: Any) -> None:
 
 
 def data(walk: Walk) -> list[dict[str, Any]]:
-    """What programs are told of each call, as JSON carries it."""
+    """What programs are told of each call, as JSON."""
     return [msgspec.json.decode(msgspec.json.encode(event.data)) for event in walk.of(ToolEnded)]
 
 

@@ -1,4 +1,4 @@
-"""Words for stories about teams: what a lead and its teammates say, and what they leave on the disk."""
+"""Helpers for stories about teams: what a lead and its teammates say, and what they leave on disk."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def create(team: str = TEAM, **more: Any) -> Any:
 
 
 def mate(name: str, script: str | None = None, **more: Any) -> Any:
-    """A teammate that plays the script of its own name, unless another is named."""
+    """Spawn a teammate that plays the script of its own name, unless another one is named."""
     return agent(script or name, name=name, **more)
 
 
@@ -59,7 +59,7 @@ def update(id: str, **fields: Any) -> Any:
 
 
 def scene(scripts: Mapping[str, Sequence[Any]]) -> ScriptedModel:
-    """As `stage`, but the last mark counts: `SCRIPT:x` in a prompt or message makes its reader play x from then on."""
+    """As `stage`, but the last mark counts: after `SCRIPT:x` in a prompt or message, its reader plays x."""
 
     async def play(request: Request) -> Any:
         script, step = part_of(request)
@@ -72,7 +72,7 @@ def scene(scripts: Mapping[str, Sequence[Any]]) -> ScriptedModel:
 
 
 def part_of(request: Request) -> tuple[str, int]:
-    """The script that the last mark names, and how many replies there were since."""
+    """The script that the last mark names, and the number of replies since then."""
     script, step = "main", 0
     for message in request.messages:
         if message.role == "assistant":
@@ -83,7 +83,7 @@ def part_of(request: Request) -> tuple[str, int]:
 
 
 def parts(play: Crew, script: str) -> list[Request]:
-    """The requests that were answered by a script."""
+    """The requests that a script answered."""
     return [r for r in play.model.requests if part_of(r)[0] == script]
 
 
@@ -96,7 +96,7 @@ def texts(request: Request) -> str:
 
 
 def answers(request: Request, tool: str) -> list[tuple[str, bool]]:
-    """(text, is_error) of every call of one tool that a conversation holds."""
+    """(text, is_error) of every call of one tool in a conversation."""
     calls = {b.id for m in request.messages for b in m.blocks if isinstance(b, ToolCall) and b.name == tool}
     found = [b for m in request.messages for b in m.blocks if isinstance(b, ToolResult) and b.call_id in calls]
     return [("\n".join(c.text for c in b.content if isinstance(c, Text)), b.is_error) for b in found]
@@ -107,7 +107,7 @@ def last(play: Crew, script: str = "main") -> Request:
 
 
 async def heard(play: Crew, script: str, text: str) -> Request:
-    """The first request of a script whose conversation holds this text, waited for."""
+    """Wait for a script's first request whose conversation contains this text."""
     with anyio.fail_after(LIMIT):
         while True:
             for request in play.model.requests:
@@ -117,7 +117,7 @@ async def heard(play: Crew, script: str, text: str) -> Request:
 
 
 async def until(check: Any) -> Any:
-    """Wait for something that can be looked up, with a limit."""
+    """Wait until a lookup succeeds, with a limit."""
     with anyio.fail_after(LIMIT):
         while True:
             found = check()

@@ -1,4 +1,4 @@
-"""Teammates whose kind is not to be had when their session is resumed wait, with their mail and their tasks."""
+"""If a teammate's agent type is missing when its session resumes, it waits, with its mail and its tasks."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is done beside the conversation where a setting says so: summaries and suggestions; and /btw."""
+"""What a setting adds beside the conversation, summaries and suggestions; and /btw."""
 
 import io
 from typing import Any
@@ -115,7 +115,7 @@ async def test_a_background_agent_says_in_one_line_what_it_does(walker: Walker) 
         await walk.play()
     told = [e.summary for e in walk.of(JobProgressed) if e.summary]
     assert told and set(told) == {" ".join(f"w{n}" for n in range(12)) + "…"}
-    assert 1 <= kinds(walk).count("summary") <= 2  # for each reply with calls, one at a time; none for the report
+    assert 1 <= kinds(walk).count("summary") <= 2  # for each reply with calls, one at a time; none for the final report
     (kid,) = walk.children
     asked = [r for r in walk.model.requests if kind_of(r) == "summary"]
     own = [r for r in walk.model.requests if kind_of(r) == "talk" and "SCRIPT:kid" in r.messages[0].text]

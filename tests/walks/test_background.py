@@ -1,4 +1,4 @@
-"""Agents in the background: launch, notices, blocking reads, stops, places, and those who wait for their own."""
+"""Agents in the background: launch, notices, blocking reads, stops, slots, and agents that wait for their own."""
 
 import re
 import time
@@ -182,7 +182,7 @@ async def test_an_agent_that_owns_a_running_one_waits_for_it_before_it_reports(w
 
 
 async def most_at_once(walker: Walker, scripts: dict[str, Any], most: int) -> tuple[Crew, int]:
-    """Play it with that many places; how many model calls of children were under way at once."""
+    """Play it with that many slots; return how many model calls of children were in progress at once."""
     now = peak = 0
 
     def counted(step: Any) -> Any:
@@ -293,7 +293,7 @@ async def test_five_hundred_agents_in_one_turn_all_end_and_are_told(walker: Walk
     heard = "\n".join(b.text for m in play.session.main.history.messages for b in m.blocks if isinstance(b, Text))
     told = re.findall(
         r"<task-id>(\w+)</task-id>|^(\w+) completed$", heard, re.MULTILINE
-    )  # in a line each if many at once
+    )  # one line each if there are many at once
     assert sorted(one or short for one, short in told) == sorted(play.children) and len(told) == 500
     assert len(play.requests()) < 60
     assert time.process_time() - began < 12

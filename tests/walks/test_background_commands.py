@@ -1,4 +1,4 @@
-"""Commands in the background from their start to the word about their end, in sessions and in the whole program."""
+"""Commands in the background, from start to the notice of their end, in sessions and in the whole program."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def agent(script: str, **more: Any) -> Any:
 
 
 async def play(walker: Walker, script: Any, **more: Any) -> Walk:
-    """One prompt, and then whatever comes of it, until nothing runs any more."""
+    """Play one prompt and everything that follows, until nothing runs any more."""
     options = walker.options(script, mode="bypassPermissions", **more)
     session = await open_session(options)
     assert isinstance(options.own_model, ScriptedModel)
@@ -45,7 +45,7 @@ async def play(walker: Walker, script: Any, **more: Any) -> Walk:
 
 
 def taken(walk: Walk) -> list[str]:
-    """What letters brought, to any agent, prompts left out."""
+    """The content of all letters to any agent, except prompts."""
     return [e.message.text for e in walk.of(LettersTaken) if "<task-" in e.message.text or "<monitor" in e.message.text]
 
 
@@ -74,7 +74,7 @@ async def test_an_end_is_held_up_for_a_while_only_and_what_was_stopped_is_said(w
 @pytest.mark.anyio
 @pytest.mark.spec("B7")
 async def test_a_monitor_that_alone_holds_up_the_end_is_named_once(walker: Walker) -> None:
-    """The answer need not wait for the end of a monitor that was forgotten."""
+    """The answer need not wait for the end of a forgotten monitor."""
     watch = call("Monitor", command="exec sleep 300", description="the log")
     stop = call("TaskStop", task_id=r"{{re:<task-id>(\w+)}}")
     options = walker.options([watch, "the answer", stop, "the whole answer"], mode="bypassPermissions")
@@ -137,7 +137,7 @@ async def test_a_child_waits_for_its_own_commands_and_reports_after_them(walker:
     (text,) = taken(walk)
     assert "late words" in text and "<status>completed</status>" in text
     (record,) = [r for r in walk.records if isinstance(r.event, LettersTaken) and r.event.message.text == text]
-    assert record.agent != walk.session.id  # its own affair: the main agent is not told
+    assert record.agent != walk.session.id  # the agent's own affair: the main agent is not told
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""Limits as a tree, and what was spent shown as one."""
+"""Limits as a tree, and spending shown as one."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What children may do: never more than their parent, by one road for all depths, and every refusal names the agent."""
+"""What children may do: never more than their parent, the same way at all depths, and every refusal names the agent."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Definitions at work: what a file says is what its agent is, from the next spawn on."""
+"""Definitions at work: from the next spawn on, an agent is what its file says."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Language servers, as real processes: what an agent is told after an edit, and that no edit fails for them."""
+"""Language servers as real processes: what an agent is told after an edit, and that they never make an edit fail."""
 
 import json
 import sys
@@ -176,7 +176,7 @@ async def test_what_a_trusted_projects_server_starts_is_guarded(walker: Walker) 
 
 
 async def test_another_root_has_a_server_of_its_own_that_stands_in_the_project(walker: Walker, tmp_path: Path) -> None:
-    """What it is started from is guarded there."""
+    """The directory that it is started from is guarded there."""
     use(walker)
     other = tmp_path / "other"
     other.mkdir()

@@ -26,7 +26,7 @@ def space() -> Address:
 
 
 def machine(root: Path, name: str) -> Walker:
-    """One with a home and a directory of its own."""
+    """A machine with its own home and directory."""
     (root / name).mkdir()
     return Walker(root / name)
 
@@ -111,7 +111,7 @@ async def test_an_id_that_a_session_of_another_machine_has_is_taken(tmp_path: Pa
         with pytest.raises(UsageError, match=f"session {session.id} already exists"):
             await open_session(there.options(["no"], engine=str(space), origin=origin))
         assert (await session.ask("and now?")).text == "again"
-    with pytest.raises(UsageError, match="already exists"):  # also when it has ended: nothing is begun over it
+    with pytest.raises(UsageError, match="already exists"):  # even if it has ended: nothing new may take its place
         await open_session(machine(tmp_path, "c").options(["no"], engine=str(space), origin=origin))
 
 
@@ -139,7 +139,7 @@ anyio.run(main)
 
 @pytest.mark.spec("Z8", "Z16", "A2")
 async def test_what_a_killed_lead_had_begun_is_known_elsewhere(tmp_path: Path, space: Address) -> None:
-    """A call that finished is not run again; of one that had begun the outcome is unknown."""
+    """A call that finished is not run again; one that had begun has an unknown outcome."""
     here, there = machine(tmp_path, "a"), machine(tmp_path, "b")
     for one in (here, there):
         one.env["TEAMWRIGHT_LEASE_SECONDS"] = "3"
@@ -157,7 +157,7 @@ async def test_what_a_killed_lead_had_begun_is_known_elsewhere(tmp_path: Path, s
 
 @pytest.mark.spec("Z16")
 async def test_a_team_is_led_on_from_another_machine(tmp_path: Path, space: Address) -> None:
-    """By its own session, and by another one with `--team`: members go on where they were."""
+    """By its own session, and by another one with `--team`: members continue where they were."""
     here, there, third = (machine(tmp_path, name) for name in "abc")
     spawn = call(
         "Agent", name="ada", team_name="crew", description="d", prompt="SCRIPT:ada", subagent_type="general-purpose"

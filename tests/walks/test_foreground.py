@@ -1,4 +1,4 @@
-"""A foreground agent: its result, its neighbours, its faults, and how it is sent to the background."""
+"""A foreground agent: its result, its neighbours, its errors, and how it is sent to the background."""
 
 import stat
 from typing import Any

@@ -1,4 +1,4 @@
-"""Forks: what siblings, the parent and a woken fork send, compared as the bytes that a server got."""
+"""Forks: what siblings, the parent and a resumed fork send, compared as the bytes that a server got."""
 
 import json
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def plain(body: bytes) -> list[str]:
 
 
 def common(rows: Sequence[Any]) -> Any:
-    """The beginning that all have in common."""
+    """The longest common beginning."""
     least = min(map(len, rows))
     return rows[0][: next((n for n in range(least) if len({row[n] for row in rows}) > 1), least)]
 
@@ -133,7 +133,7 @@ async def test_a_fork_that_is_woken_in_another_process_continues_its_own_prefix(
         await play(walker, api, "again", origin=Origin(resume=session))
     woken = by_task(api, "task-1")[0]
     assert common([plain(old), plain(woken)]) == plain(old) and "and then?" in woken.decode()
-    assert "again" not in json.dumps(json.loads(woken)["messages"])  # what the parent heard later is not its own
+    assert "again" not in json.dumps(json.loads(woken)["messages"])  # the fork lacks what the parent heard later
 
 
 @pytest.mark.spec("F1", "F2")
@@ -246,7 +246,7 @@ async def test_a_fork_that_has_reported_goes_on_when_it_is_written_to(walker: Wa
 
 
 def _last(scripts: Any) -> Any:
-    """A fork repeats its parent's messages: the last script that a text names counts, from there on."""
+    """A fork repeats its parent's messages, so the last script named in a text counts, from there on."""
     from teamwright.models.scripted import ScriptedModel
 
     def step(request: Any) -> Any:

@@ -21,7 +21,7 @@ def canary(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hostile(walker: Walker, canary: Path) -> Path:
-    """A repository whose configuration and attributes run a program at every turn."""
+    """A repository whose configuration and attributes run a program at every opportunity."""
     walker.project.rmdir()
     top = new_repo(walker.project)
     (top / ".gitattributes").write_text("*.md filter=x diff=y merge=z\n*.txt filter=a=b\n*.py filter=inc\n")
@@ -138,7 +138,7 @@ async def test_a_configuration_that_cannot_be_read_is_told(walker: Walker):
 
 @pytest.mark.spec("W6")
 async def test_a_submodule_is_not_asked(walker: Walker, tmp_path: Path, canary: Path):
-    """To look for changes inside of one, git would start another git, which obeys the submodule's configuration."""
+    """To look for changes inside one, git would start another git, which obeys the submodule's configuration."""
     walker.project.rmdir()
     top = new_repo(walker.project)
     new_repo(tmp_path / "other")

@@ -1,4 +1,4 @@
-"""The check of an agent's calls before its result is given on."""
+"""The check of an agent's calls before its result is handed over."""
 
 from typing import Any
 

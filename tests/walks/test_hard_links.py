@@ -1,4 +1,4 @@
-"""A file with a second name may lie anywhere: where edits pass unasked, one of it is asked about."""
+"""A file with a second name may be anywhere: even where edits run unasked, editing one needs approval."""
 
 import os
 from pathlib import Path

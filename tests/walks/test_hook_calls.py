@@ -176,7 +176,7 @@ async def test_hooks_of_a_definition_live_and_die_with_their_agent(walker: Walke
 
 
 async def test_no_hooks_no_hook_code(program: Any) -> None:
-    """What nobody configured is not imported."""
+    """Code that no configured hook needs is not imported."""
     check = "import sys; import teamwright.app, teamwright.surfaces.headless.arguments; print(*sys.modules)"
     import subprocess
     import sys
@@ -232,7 +232,7 @@ async def test_a_model_that_says_yes_lets_the_rules_decide(walker: Walker) -> No
     model = judged([bash("touch ran"), "end"], '```json\n{"ok": true}\n```')
     walk = await walker.walk(model, allowed_tools=["Bash(touch *)"])
     assert not walk.results[0][1] and (walker.project / "ran").exists()
-    assert walk.ends[0].text == "end" and len(walk.said) == 2  # its answer is no part of the conversation
+    assert walk.ends[0].text == "end" and len(walk.said) == 2  # its answer is not part of the conversation
 
 
 @pytest.mark.parametrize("verdict", ["certainly", '{"ok": "yes"}', "{{{", {"error": {"fault": "overloaded"}}])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def once(walker: Walker, words: str) -> str:
-    """Sends back to work, the first time only."""
+    """Send the agent back to work, the first time only."""
     mark = walker.home / "once"
     return f"test -e {mark} || {{ touch {mark}; echo {words} >&2; exit 2; }}"
 

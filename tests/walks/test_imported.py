@@ -1,4 +1,4 @@
-"""A session that was imported goes on where it stopped, and asks nobody before a person does."""
+"""An imported session continues where it stopped, and sends no request before a person does."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def test_the_model_reads_what_was_said_before(walker: Walker, ends: str) -
     assert import_session(found, Home(walker.home / ".teamwright")).status == "imported"
     model = ScriptedModel(lambda _: "Four.")
     walk = await walker.walk(model, ["Go on."], origin=Origin(resume=ID))
-    (request,) = model.requests  # nothing was asked by itself
+    (request,) = model.requests  # no request was sent by itself
     assert walk.ends[0].text == "Four."
     first, reply, result, *rest = request.messages
     assert first.text == "Count." and reply.calls[0].name == "Bash" and isinstance(result.blocks[0], ToolResult)

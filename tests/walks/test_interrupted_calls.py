@@ -1,4 +1,4 @@
-"""Calls that only change our own store and are interrupted: their results say what is stored."""
+"""Interrupted calls that only change our own store: their results say what is stored."""
 
 import json
 import os
@@ -21,7 +21,7 @@ LATER = "2099-01-01T00:00"
 
 
 def holding(walker: Walker, *tools: str) -> str:
-    """Settings with a hook that keeps each call of these tools between its work and its result."""
+    """Settings with a hook that holds each call of these tools between its work and its result."""
     os.mkfifo(walker.project / "held")
     command = f"echo x >> {walker.project}/reached; cat {walker.project}/held"
     entry = {"matcher": "|".join(tools), "hooks": [{"type": "command", "command": command, "timeout": 60}]}

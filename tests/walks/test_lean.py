@@ -18,7 +18,7 @@ from teamwright.runtime.agents.resume import Origin
 from teamwright.tools.lean import LEAN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("I10")]
-ALL = 20  # tools at least, of a session that is not lean
+ALL = 20  # least number of tools in a session that is not lean
 
 
 def tools(request: Request) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the texts say is enough: with a model that does only that, work is done, plans approved, members sent home."""
+"""The texts are enough: with a model that follows only them, work is done, plans are approved, members shut down."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ async def test_a_plan_is_handed_in_approved_and_carried_out(walker: Walker) -> N
 
 @pytest.mark.spec("H2")
 async def test_a_plan_that_was_only_written_is_asked_for_once(walker: Walker) -> None:
-    """It went idle with the plan as its words: it is told how to hand it in, and then does."""
+    """It went idle with the plan as its words: it is told how to submit it, and then does."""
     obey = Reader([create(), mate("cleo", prompt=order("echo blue > wall"), mode="plan"), "The team is at work."])
     said: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Servers with more tools than are listed: found by a search, called through one tool, judged as what they are."""
+"""Servers with more tools than are listed: found by a search, called through one tool, judged as themselves."""
 
 import json
 import sys
@@ -155,7 +155,7 @@ async def test_a_fork_calls_them_as_its_parent_does(walker: Walker) -> None:
 
 
 async def test_a_provider_sees_only_tools_that_it_was_told_of(walker: Walker) -> None:
-    """Some refuse other names. What a request has sent is sent again byte for byte."""
+    """Some refuse other names. What was sent once is sent again byte for byte."""
 
     def said(*blocks: Any) -> Any:
         usage = {"input_tokens": 1, "output_tokens": 1}

@@ -1,4 +1,4 @@
-"""A conversation that a provider refuses for what it holds: mended once, kept as mended, and never lost."""
+"""A conversation that a provider refuses for its content: mended once, kept as mended, and never lost."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def refused(words: str = REFUSAL, fault: Any = "bad_request") -> ModelError:
 
 
 def picky(*steps: Any, most: int = 0) -> ScriptedModel:
-    """Refuses whatever holds more than so many pictures."""
+    """Refuses requests with more than this many pictures."""
     said = iter(steps)
 
     def play(request: Request) -> Any:
@@ -54,7 +54,7 @@ async def test_a_picture_that_is_refused_becomes_words_for_good(walker: Walker) 
     async with crew(walker, model) as walk:
         assert (await walk.play("look")).text == "saw nothing"
         assert (await walk.play("go on")).text == "end"
-    assert [pictures(r) for r in model.requests] == [0, 1, 0, 0, 0]  # refused once in all
+    assert [pictures(r) for r in model.requests] == [0, 1, 0, 0, 0]  # refused once in total
     mended, after = model.requests[2], model.requests[3]
     assert after.messages[: len(mended.messages)] == mended.messages  # the prefix stays
     assert "An image stood here" in str(mended.messages[-1]) and REFUSAL in str(mended.messages[-1])
@@ -189,7 +189,7 @@ async def test_both_wires_heal_and_a_poisoned_session_goes_on(program: Program, 
         healed = await run(plain, "--continue")
         well = await run(plain, "--continue")
         asked = [a for a in api.asked if a.method == "POST"]
-    assert "[secret]" not in lost.out + lost.err  # a key of one letter is no reason to take that letter out
+    assert "[secret]" not in lost.out + lost.err  # a one-letter key is no reason to remove that letter
     assert lost.rc == 1 and "as well" in lost.result["result"] + lost.err + str(lost.result)
     assert healed.result["result"] == "healed" and well.result["result"] == "still well"
     assert [_holds_picture(a) for a in asked] == [True, False, True, False, False]

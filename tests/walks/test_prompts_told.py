@@ -1,4 +1,4 @@
-"""What agents read before they begin, in real sessions: where they are, what is offered to them, what is told once."""
+"""What agents read before they begin, in real sessions: where they are, what they are offered, what is told once."""
 
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ async def test_the_end_says_that_nothing_was_committed(walker: Walker, repo: Pat
 
 @pytest.mark.spec("W9", "T6", "W5")
 async def test_a_resumed_agent_is_in_its_own_worktree_again(walker: Walker, repo: Path) -> None:
-    """Also if its name was free and another has it now; and one with an old name, made of its id, is found again."""
+    """Also if another agent now has its name; and one with an old name, derived from its id, is found again."""
     send = call("SendMessage", to=r"{{re:agentId: (\w+)}}", message="more", summary="more")
     scripts = {
         "main": [agent("child", isolation="worktree"), send, "wait", "end"],

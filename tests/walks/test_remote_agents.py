@@ -1,4 +1,4 @@
-"""Agents on other machines: a worker is killed, stopped or asked to leave, and the work goes on where it was."""
+"""Agents on other machines: a worker is killed, stopped or asked to leave, and the work continues where it was."""
 
 import json
 import signal
@@ -36,7 +36,7 @@ def test_an_agent_runs_on_a_worker_and_its_work_comes_back_as_a_branch(stage: St
 
 @pytest.mark.spec("Z8", "Z9", "Z10")
 def test_a_killed_worker_costs_no_finished_call(stage: Stage) -> None:
-    """A call was under way: its outcome is unknown, and it is not begun again. Files of finished calls are there."""
+    """A call was running: its outcome is unknown, and it is not started again. Files of finished calls are there."""
     first = stage.worker("w1")
     far = [
         [bash("echo kept > made")],
@@ -101,7 +101,7 @@ def test_a_worker_that_cannot_join_says_so_in_one_sentence(stage: Stage, url: st
 @pytest.mark.spec("Z5", "Z15", "Z13", "E4")
 @pytest.mark.parametrize("answer", ["allow", "deny"])
 def test_a_teammate_on_a_worker_asks_where_the_person_is(stage: Stage, answer: str) -> None:
-    """Its question comes out of the lead's process, the answer goes back, and so does a message."""
+    """Its question appears in the lead's process, the answer goes back, and so does a message."""
     stage.worker("w1")
     main = [[tool("TeamCreate", team_name="crew")], [away("ada", name="ada", team_name="crew")], ["waiting"], ["end"]]
     ada = [[stage.mark("work")], [tool("SendMessage", to="team-lead", message="SCRIPT:heard", summary="s")], ["idle"]]
@@ -131,7 +131,7 @@ def test_what_a_hook_of_the_lead_refuses_is_not_run_on_a_worker(stage: Stage) ->
 
 @pytest.mark.spec("Z26")
 def test_agents_on_different_workers_count_against_one_limit(stage: Stage) -> None:
-    """The second waits in a call until the first has used up what both may use: within a second it learns of that."""
+    """The second waits in a call until the first has used up their shared limit, and learns of that within a second."""
     stage.worker("w1", "--slots", "1")
     stage.worker("w2", "--slots", "1")
     spends = [stage.mark("spent") for _ in range(120)]

@@ -1,5 +1,6 @@
-"""What can fail between a lead, its workers and the engine: nothing is lost, nothing runs twice, and whoever cannot go
-on says why in one sentence."""
+"""What can fail between a lead, its workers and the engine: nothing is lost, nothing runs twice, and whoever cannot
+continue says why in one sentence.
+"""
 
 import contextlib
 import errno
@@ -23,12 +24,12 @@ from wire_kit import Wire
 
 CLOCKS = Path(__file__).parents[1] / "clocks"
 SHIM = Path(__file__).parents[1] / "teeth" / "disk_faults.c"
-MANY = 10**9  # calls of a disk that is well until then
+MANY = 10**9  # calls after which the disk fails
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """One that may be killed."""
+    """A server that may be killed."""
     (tmp_path / "server").mkdir()
     server = Server(tmp_path / "server")
     yield server
@@ -67,7 +68,7 @@ def living(home: Path) -> int:
 
 
 def at_gate(stage: Stage) -> list[object]:
-    """A call that does not end by itself and tells its process, and one that whoever goes on makes."""
+    """One call that does not end by itself and reports its process, and one for whoever continues."""
     pid = stage.root / "pid"
     return [[stage.mark("one", then=f"echo $$ > {pid}; {stage.gate('never')}")], [stage.mark("two")], ["both"]]
 
@@ -78,7 +79,7 @@ def at_gate(stage: Stage) -> list[object]:
 def test_a_worker_that_comes_back_too_late_finds_out_and_takes_other_work(
     own: Stage, server: Server, fault: str
 ) -> None:
-    """Another one has its agent: it ends that agent's command, says so in one line, and stores nothing more for it."""
+    """Another worker has its agent: it ends the command, says so in one line, and stores nothing more for it."""
     with Wire(server.port) as wire:
         late = own.worker("w1", join=str(own.space).replace(str(server.port), str(wire.port)))
         scripts = {"main": [[away("far")], ["waiting"], ["end"]], "far": at_gate(own)}
@@ -149,7 +150,7 @@ def test_an_engine_that_comes_back_empty_stops_all_with_a_sentence(own: Stage, s
 @long_form
 @pytest.mark.spec("Z16", "Z10")
 def test_of_two_leads_the_one_that_slept_says_so_and_stores_nothing(stage: Stage, tmp_path: Path) -> None:
-    """Its lease is over, another machine leads on: the first comes back and ends by itself."""
+    """Its lease is over and another machine leads: the first one comes back and ends by itself."""
     model = stage.script(main=[[stage.mark("one", then=stage.gate("go"))], [stage.mark("late")], ["late"]])
     first = stage.start([*model, "--session-id", "11111111-1111-4111-8111-111111111111"])
     until(lambda: stage.lines() == ["one"], "the call has not begun")
@@ -175,7 +176,7 @@ def test_of_two_leads_the_one_that_slept_says_so_and_stores_nothing(stage: Stage
 @long_form
 @pytest.mark.spec("Z16", "Z22")
 def test_a_dead_lead_is_outwaited_also_through_an_absence_of_the_engine(own: Stage, server: Server) -> None:
-    """After one everybody has a fresh lease, the dead too: that is no sign of life."""
+    """After one, everybody has a fresh lease, including the dead: that is not a sign of life."""
     id = "11111111-1111-4111-8111-111111111111"
     model = own.script(main=[[own.mark("one", then=own.gate("never"))], ["never"]], next=[["I lead"]])
     own.program.env["TEAMWRIGHT_LEASE_SECONDS"] = "12"
@@ -204,7 +205,7 @@ def test_a_dead_lead_is_outwaited_also_through_an_absence_of_the_engine(own: Sta
 @pytest.mark.spec("Z8", "Z6")
 @pytest.mark.parametrize(("lead", "worker"), [("86400", "-86400"), ("-86400", "86400")])
 def test_a_clock_that_is_a_day_off_has_no_effect(stage: Stage, lead: str, worker: str) -> None:
-    """Also not on whom takes over, nor on how long it is waited for a worker."""
+    """Nor on who takes over, nor on how long a worker is waited for."""
     late = {"PYTHONPATH": str(CLOCKS), "TEST_CLOCK_OFF": worker}
     first = stage.worker("w1", **late)
     stage.program.env |= {"PYTHONPATH": str(CLOCKS), "TEST_CLOCK_OFF": lead}
@@ -271,7 +272,7 @@ def test_a_worker_of_another_format_is_refused_with_both_numbers(stage: Stage) -
 @long_form
 @pytest.mark.spec("Z8")
 def test_an_agent_whose_workers_end_three_times_at_one_place_has_failed(stage: Stage) -> None:
-    """Three losses in a row that are not at one place are nothing: it got further in between."""
+    """Three losses in a row at different places do not count: it made progress in between."""
     main, hangs = [[away("far")], ["waiting"], ["end"]], {"text": "never", "delay": 600}
     process = stage.start(stage.script(main=main, far=[hangs]))
     home = stage.program.state
@@ -282,11 +283,11 @@ def test_an_agent_whose_workers_end_three_times_at_one_place_has_failed(stage: S
         until(lambda: number(home, asked) == life and done(), f"life {life}: {worker.said}")
         worker.kill()
 
-    for life in (1, 2, 3):  # the third is the second at its place: the first has left the beginning of a transcript
+    for life in (1, 2, 3):  # the third is only the second at its place: the first began a transcript
         lose(life)
     stage.script(main=main, far=[[stage.mark("one", then=stage.gate("never"))], hangs])
     lose(4, lambda: stage.lines() == ["one"] and number(home, "SELECT losses FROM remotes") == 0)
-    for life in (5, 6, 7, 8):  # the first of these has left the result of that call: unknown
+    for life in (5, 6, 7, 8):  # the first of these left the result of that call: unknown
         lose(life)
     ran = ended(process)
     (told,) = notices(ran)

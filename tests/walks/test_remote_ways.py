@@ -1,5 +1,6 @@
-"""Ways of agents on workers: a worker for one agent, one that must go now, hooks, branches of the team, and an agent
-that is spoken to when it has ended."""
+"""Special cases of agents on workers: a worker for one agent, one that must leave at once, hooks, branches of the team,
+and a message to an agent that has ended.
+"""
 
 import json
 import os
@@ -22,7 +23,7 @@ def mate(name: str) -> dict[str, Any]:
 
 @pytest.mark.spec("Z3")
 def test_a_worker_for_one_agent_ends_after_it(stage: Stage) -> None:
-    """The second one waits for another worker."""
+    """The second agent waits for another worker."""
     once = stage.worker("w1", "--once", lease="120")
     main = [[away("far"), away("far")], ["waiting"], ["one"], ["two"]]
     far = [[stage.mark("work", then="true")], ["done"]]
@@ -38,7 +39,7 @@ def test_a_worker_for_one_agent_ends_after_it(stage: Stage) -> None:
 @long_form
 @pytest.mark.spec("Z21", "Z19")
 def test_a_second_signal_means_now(stage: Stage) -> None:
-    """The running call is not waited for, its command is gone, and no lease is waited out."""
+    """It does not wait for the running call, ends its command, and no lease has to run out."""
     first = stage.worker("w1", lease="120")
     pid = stage.root / "pid"
     far = [[stage.mark("one", then=f"echo $$ > {pid}; {stage.gate('never')}")], [stage.mark("two")], ["both"]]
@@ -48,7 +49,7 @@ def test_a_second_signal_means_now(stage: Stage) -> None:
     first.process.send_signal(signal.SIGTERM)
     until(lambda: {w["name"]: w["state"] for w in stage.listing("workers")}["w1"] == "draining", "it does not leave")
     first.process.send_signal(signal.SIGTERM)
-    assert first.process.wait(25) == 143  # less than the 30 s that it lets calls end
+    assert first.process.wait(25) == 143  # less than the 30 s that it gives calls to end
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
     ran = ended(process)
     assert ran.rc == 0 and stage.lines() == ["one", "two"], ran.err
@@ -77,7 +78,7 @@ def test_task_hooks_of_the_lead_decide_what_a_teammate_on_a_worker_may_finish(st
 @long_form
 @pytest.mark.spec("Z12", "Z13")
 def test_a_teammate_finds_the_branches_of_its_team(stage: Stage) -> None:
-    """As they were when its turn began; and both are branches where the lead is."""
+    """As they were when its turn began; and the lead has both branches."""
     stage.worker("w1")
     stage.worker("w2")
     main = [TEAM, [mate("ada")], ["waiting"], [mate("bob")], ["waiting"], ["end"]]
@@ -86,7 +87,7 @@ def test_a_teammate_finds_the_branches_of_its_team(stage: Stage) -> None:
     ran = ended(stage.start(stage.script(main=main, ada=ada, bob=bob)))
     assert ran.rc == 0 and stage.lines() == ["from-ada"], ran.err
     assert stage.git("show", "worktree-ada:made") == "from-ada\n"
-    assert stage.git("show", "worktree-bob:more") == "from-bob\n"  # left uncommitted, and of its last turn
+    assert stage.git("show", "worktree-bob:more") == "from-bob\n"  # left uncommitted, by its last turn
 
 
 @long_form
@@ -111,7 +112,7 @@ def test_watchers_are_told_that_a_teammate_has_moved_and_the_model_is_not(stage:
 @long_form
 @pytest.mark.spec("Z4", "Z13")
 def test_a_message_to_an_ended_remote_agent_resumes_it(stage: Stage) -> None:
-    """On whatever worker there is, with all that it knew and made."""
+    """On whatever worker there is, with everything that it knew and made."""
     first = stage.worker("w1")
     more = tool("SendMessage", to=r"{{re:taskId: (\w+)}}", message="and now?", summary="more")
     main = [[away("far")], ["waiting"], [more], ["waiting again"], ["end"]]
@@ -128,7 +129,7 @@ def test_a_message_to_an_ended_remote_agent_resumes_it(stage: Stage) -> None:
 
 @pytest.mark.spec("E7", "K6", "Z1")
 def test_a_teammate_in_a_process_of_its_own_that_is_killed_is_missed_at_once(stage: Stage) -> None:
-    """The kernel knows that it is dead, whatever the engine has heard of it: its lease is longer than this test."""
+    """The kernel knows that it is dead, whatever the engine knows: its lease is longer than this test."""
     stage.program.env["TEAMWRIGHT_LEASE_SECONDS"] = "300"
     held = tool("TaskUpdate", taskId="1", owner="ada", status="in_progress")
     ada = [[held], [stage.mark("one", then=stage.gate("never"))]]

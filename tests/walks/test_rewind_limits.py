@@ -1,4 +1,4 @@
-"""Where a rewind is refused or cannot be whole, what goes on beside it, and rewinds of rewinds."""
+"""When a rewind is refused or incomplete, what continues beside it, and rewinds of rewinds."""
 
 import pytest
 from rewind_kit import BOTH, FILES, repository, run, staged, write

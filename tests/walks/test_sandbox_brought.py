@@ -1,4 +1,4 @@
-"""What a repository brings is fenced, what a person wrote is theirs; a project's settings open nothing."""
+"""What a repository brings is sandboxed, what a person wrote is not; a project's settings open nothing."""
 
 import json
 import sys
@@ -144,7 +144,7 @@ async def test_a_trusted_project_cannot_loosen_what_the_person_set(walker: Walke
 @pytest.mark.spec("V22")
 @pytest.mark.parametrize("how", ["a tier", "programs", "a directory"])
 async def test_nor_by_settings_that_are_not_the_sandboxs(walker: Walker, tier: str, how: str) -> None:
-    """Its environment chooses neither a tier nor what is shown again, and its directories are not written."""
+    """Its environment chooses neither a tier nor what is shown again, and its directories are not writable."""
     use(walker, tier)
     key = walker.home / ".ssh/id"
     key.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Where a command goes opens nothing to the next one; what others do meanwhile fails none."""
+"""A command's directory opens nothing to the next command, and what others do meanwhile makes none fail."""
 
 import contextlib
 import os
@@ -46,7 +46,7 @@ async def test_sockets_of_others_that_come_and_go_fail_no_command(walker: Walker
 
 @contextlib.contextmanager
 def churning_sockets() -> Iterator[None]:
-    """Each lives for two boxes or so."""
+    """Sockets that each live for about two boxes."""
     where = next(one for one in ("/srv", str(Path.home())) if os.access(one, os.W_OK))  # not hidden itself
     stop = threading.Event()
     with tempfile.TemporaryDirectory(dir=where) as place:

@@ -1,4 +1,4 @@
-"""No program in the sandbox speaks for the person: the door of a session is shut to it."""
+"""No program in the sandbox can speak for the person: a session's door is closed to it."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""Checks of the landing queue run in the sandbox if it is on, by the command and in a session; or not at all."""
+"""The landing queue's checks run in the sandbox if it is on, from the command and in a session; or not at all."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def configure(program: Program, check: str) -> None:
 
 
 def reaching(program: Program) -> str:
-    """It writes in its own tree, uses git there, and tries to write outside and in the main tree."""
+    """A check that writes in its own tree, uses git there, and tries to write outside and in the main tree."""
     own = "touch made-here && git status --porcelain && git log -1 --format=%s"
     return f"{own}; echo x > {outside(program)}; echo x > {program.project}/planted; test -e made-here"
 

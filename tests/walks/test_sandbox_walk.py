@@ -1,4 +1,4 @@
-"""Commands of a session in the sandbox: what holds is told, what is refused is told, and no road leads around it."""
+"""Sandboxed commands of a session: the tier is reported, refusals are reported, and no way leads around it."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ def bwrap(walker: Walker) -> str:
 
 
 async def play(walker: Walker, *steps: Any, **more: Any) -> Walk:
-    """Commands one after another, unasked, with nobody there."""
+    """Run commands one after another, unasked, without a person."""
     more.setdefault("sandbox", True)
     return await walker.walk([*steps, "end"], **more)
 
@@ -73,7 +73,7 @@ async def test_it_is_off_unless_turned_on_and_a_flag_has_the_last_word(
 @pytest.mark.spec("V2", "V1")
 @pytest.mark.parametrize("wish", ["off", "firejail", "seatbelt"])
 async def test_where_nothing_holds_it_is_said_and_commands_need_approval(walker: Walker, wish: str) -> None:
-    """Neither nonsense nor a tier that does not pass becomes another tier."""
+    """Neither an unknown name nor a tier whose probe fails is replaced by another tier."""
     use(walker, wish)
     walk = await play(walker, run(reach(walker)), allowed_tools=["Bash(ls)"])
     assert walk.session.services.sandbox_status == {"enabled": True, "tier": "none", "autoAllow": False}

@@ -1,4 +1,4 @@
-"""What others do in the main tree while a command runs there, agents in worktrees and the person: it is not undone."""
+"""While a command runs in the main tree, others work there, the person and agents in worktrees: nothing is undone."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ def tier(request: pytest.FixtureRequest, walker: Walker) -> str:
 
 
 def once(there: Path, step: Any) -> Callable[[Request], Awaitable[Any]]:
-    """A step that is said when the file is there."""
+    """A step that waits until the file exists."""
 
     async def play(_: Request) -> Any:
         with anyio.fail_after(LIMIT):
@@ -46,7 +46,7 @@ def once(there: Path, step: Any) -> Callable[[Request], Awaitable[Any]]:
 @pytest.mark.parametrize("before", ["nothing", "settings"])
 @pytest.mark.parametrize("first", ["the command", "the worktree"])
 async def test_a_tree_in_which_another_agent_works_stays(walker: Walker, tier: str, first: str, before: str) -> None:
-    """The command ends when the other agent has written; then its work is still there, and git knows the tree."""
+    """The command ends after the other agent has written; its work is still there, and git knows the tree."""
     if before == "settings":
         (walker.project / ".teamwright").mkdir()
         (walker.project / ".teamwright/settings.json").write_text("{}")
@@ -117,7 +117,7 @@ async def test_a_rule_that_the_person_saves_while_a_command_runs_stays(walker: W
 
 @pytest.mark.parametrize("before", ["nothing", "notes"])
 async def test_what_a_file_tool_writes_while_a_command_runs_stays(walker: Walker, tier: str, before: str) -> None:
-    """And nothing beside it does."""
+    """But nothing beside it does."""
     folder = walker.project / ".claude/commands"
     if before == "notes":
         folder.mkdir(parents=True)

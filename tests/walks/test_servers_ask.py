@@ -1,4 +1,4 @@
-"""A server that asks the person something in the middle of a call, and one that changes its tools: real processes."""
+"""Real servers: one asks the person something in the middle of a call, another changes its tools."""
 
 import json
 import sys
@@ -50,7 +50,7 @@ async def test_a_no_is_a_decline(walker: Walker) -> None:
 
 async def test_where_no_person_is_there_servers_are_told_that_they_cannot_ask(walker: Walker) -> None:
     walk = await walked(walker, [call("mcp__near__ask"), "end"], None)
-    assert "code" in walk.results[0][0] and walk.ends[0].text == "end"  # the error that the protocol has for it
+    assert "code" in walk.results[0][0] and walk.ends[0].text == "end"  # the protocol's error for it
 
 
 async def until(true: Any) -> None:

@@ -1,4 +1,4 @@
-"""Notes between sessions: taken beside the conversation, told to the next one, shortened at rest."""
+"""Notes between sessions: taken beside the conversation, given to the next session, shortened at rest."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A conversation that is shortened: by itself, when asked, when refused; and what it still knows then."""
+"""Compaction: automatic, on request, after a refusal; and what the agent still knows afterwards."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
-BARE: dict[str, Any] = {"tools": ["Bash"], "system_prompt": "Work."}  # a few hundred tokens of prompt and tools
+BARE: dict[str, Any] = {"tools": ["Bash"], "system_prompt": "Work."}  # a prompt and tools of a few hundred tokens
 SUMMARY = "the gist of it"
 
 
@@ -27,7 +27,7 @@ def is_summary(request: Request) -> bool:
 
 
 def player(play: Callable[[Request, int], Any]) -> ScriptedModel:
-    """`play` says what the n-th request that is no summary gets; a summary is always the gist."""
+    """`play` answers the n-th request that does not ask for a summary; every summary is the gist."""
     count = 0
 
     def step(request: Request) -> Any:
@@ -64,7 +64,7 @@ async def test_one_that_fills_its_window_is_summarised_by_one_request_and_goes_o
     assert message.text.endswith(GO_ON)
     (event,) = walk.of(Compacted)
     assert event.why == "auto" and event.tokens > 5_000
-    assert walk.session.meter.turns == 3  # the summary is none
+    assert walk.session.meter.turns == 3  # summaries do not count
 
 
 def _windows(tokens: int) -> str:
@@ -120,7 +120,7 @@ async def test_a_refusal_without_a_figure_does_not_make_the_window_smaller_than_
 
 @pytest.mark.spec("I8")
 async def test_a_reply_that_leaves_room_begins_the_count_anew(walker: Walker) -> None:
-    """Every second reply is short: full again, but never right after it was shortened."""
+    """Every second reply is short: the window fills again, but never right after a compaction."""
     model = player(lambda _, n: (long(25_000) if n % 2 else bash("echo 1")) if n < 20 else "end")
     async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
         end = await walk.play()

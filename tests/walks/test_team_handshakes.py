@@ -37,7 +37,7 @@ PLAN = call("ExitPlanMode", plan="paint it blue")
 
 
 def signals(request: Request, kind: str) -> list[dict[str, Any]]:
-    """Records of a kind that a conversation shows."""
+    """Records of one kind in a conversation."""
     found = re.findall(r"<teammate-message [^>]*>\n(.*?)\n</teammate-message>", texts(request), re.DOTALL)
     lines = [text.splitlines()[0] for text in found]
     return [body for line in lines if f'"type":"{kind}"' in line for body in [json.loads(line)]]
@@ -98,7 +98,7 @@ async def test_an_answer_to_an_unknown_answered_or_other_agents_request_is_refus
 
 @pytest.mark.spec("H1")
 async def test_one_that_does_not_answer_may_be_stopped_by_force(walker: Walker) -> None:
-    """After the limit the lead is told how; nothing is ended by the clock alone."""
+    """After the limit the lead is told how; the clock alone ends nothing."""
     stuck, never = anyio.Event(), anyio.Event()
 
     async def wait(request: Request) -> Any:
@@ -129,7 +129,7 @@ async def test_one_that_does_not_answer_may_be_stopped_by_force(walker: Walker) 
 
 @pytest.mark.spec("H2", "P7")
 async def test_a_planning_teammate_changes_nothing_before_its_plan_is_approved(walker: Walker) -> None:
-    """By no tool, whatever the lead may do; then in the mode that it would have had."""
+    """By no tool, whatever the lead may do; afterwards it has the mode that it would have had."""
     file = walker.project / "made"
     tries = [
         bash(f"touch {file}"), call("Write", file_path=str(file), content="x"), call("Glob", pattern="*"),
@@ -194,7 +194,7 @@ async def test_a_lead_that_becomes_stricter_makes_its_teammates_stricter(walker:
 
 @pytest.mark.spec("M5", "M6")
 async def test_a_teammates_question_has_its_name_and_colour(walker: Walker) -> None:
-    """And an "always" holds for the next call, whoever makes it."""
+    """And an "always" applies to the next call, whoever makes it."""
     asked: list[Any] = []
     session: list[Any] = []
 

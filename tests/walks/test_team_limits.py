@@ -1,4 +1,4 @@
-"""A team at its limits: settings for mail, a message that is far too long, a long past, a teammate that loops."""
+"""A team at its limits: mail settings, a message that is far too long, a long past, a teammate in a loop."""
 
 import json
 import sqlite3
@@ -64,7 +64,7 @@ async def test_a_message_of_fifty_megabytes_is_refused_and_the_team_goes_on(walk
 
 
 def fill(database: Path, team: str, name: str) -> None:
-    """A long past: so many messages of the lead that ada has read."""
+    """A long past: many messages from the lead, all read by this member."""
     db = sqlite3.connect(database)
     (team_n,) = db.execute("SELECT n FROM teams WHERE name = ?", (team,)).fetchone()
     (reader,) = db.execute("SELECT agent FROM members WHERE name = ?", (name,)).fetchone()

@@ -1,4 +1,4 @@
-"""Teams over time: idle and awake, interrupted, compacted, and led by one after another."""
+"""Teams over time: idle and awake, interrupted, compacted, and led by one lead after another."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.anyio
 
 
 def after_marking(first: anyio.Event, then: anyio.Event, step: Any) -> Any:
-    """Tell that it was asked, then wait."""
+    """Report that it was requested, then wait."""
 
     async def play(request: Request) -> Any:
         first.set()

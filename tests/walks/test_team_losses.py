@@ -1,4 +1,4 @@
-"""Teammates that are lost on the way: a pane that somebody closes, a server that goes, a process that never starts."""
+"""Lost teammates: a pane that somebody closes, a server that goes away, a process that never starts."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def tmux(program: Program, *words: str) -> str:
 
 
 def comes_back(program: Program, live: Live) -> None:
-    """Its end was told, its task is free, and a message brings it back with a process of its own."""
+    """Its end was reported, its task is free, and a message resumes it in a process of its own."""
     assert died(live)["agent"] == "ada@crew"
     until(lambda: "Free again: #1" in program.transcript().read_text(), "the word about its task")
     until(lambda: not teammates(program), "the end of its process")
@@ -154,7 +154,7 @@ def test_of_one_that_was_stopped_on_purpose_nobody_says_that_it_ended_unexpected
 
 @pytest.mark.spec("T12", "X6", "X2")
 def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_by_itself(program: Program) -> None:
-    """Nobody writes to it any more: the message that waits is enough."""
+    """Nobody writes to it any more: the waiting message is enough."""
     see = "while [ ! -e {} ]; do sleep 0.02; done"
     script = {
         "main": [

@@ -1,4 +1,4 @@
-"""Mail in a team: stored first, delivered once, in order, bounded; and what becomes of it is told."""
+"""Mail in a team: stored first, delivered once, in order, bounded; and senders learn what became of it."""
 
 import sqlite3
 from typing import Any
@@ -212,7 +212,7 @@ async def test_what_a_teammate_had_not_read_when_it_shut_down_is_told_to_its_sen
     }
 
     async def ada(request: Request) -> Any:
-        """It has read the request; then bob writes, then it agrees."""
+        """It has read the request; then bob writes; then it agrees."""
         lead = member(play, "bob")
         await play.session.teamwork.mail.say(lead, "ada", "too late", "a late note", "c9")  # type: ignore[arg-type]
         return agree()
@@ -253,7 +253,7 @@ async def test_a_message_that_cannot_be_handled_is_set_aside_and_the_others_go_o
 
 @pytest.mark.spec("X5")
 async def test_a_reader_in_the_same_process_is_woken_directly(walker: Walker) -> None:
-    """Twenty wakes without any wait: a poll, however short, would show."""
+    """Twenty wake-ups without any wait: even a short poll would show."""
     scripts = {"main": [create(), mate("ada"), *[say("ada", "ping"), bash("true")] * 20, "on"], "ada": ["ok"] * 60}
     async with crew(walker, scripts) as play:
         await play.play()
@@ -292,7 +292,7 @@ async def test_sub_agents_are_reached_by_the_same_tool(walker: Walker) -> None:
 
 @pytest.mark.spec("C6")
 async def test_another_session_of_this_machine_is_written_to_with_permission_only(walker: Walker) -> None:
-    """Rung for if it runs, else kept for it; text only; a clear error if there is none."""
+    """If it runs, its bell is rung; otherwise the message is kept. Text only; an error if there is no such session."""
     async with crew(walker, {"main": ["on", "heard"]}) as other:
         await other.play()
         to = f"uds:{other.session.id}"

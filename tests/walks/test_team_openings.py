@@ -1,4 +1,4 @@
-"""How a team is taken up: by nobody while somebody leads it, and by a teammate that reads its mail first."""
+"""How a team is taken over: by nobody while it has a lead, and by a teammate that reads its mail first."""
 
 import pytest
 

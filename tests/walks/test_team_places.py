@@ -1,4 +1,4 @@
-"""One behaviour suite over all the places where teammates run, and what a killed process leaves behind."""
+"""One suite for all places where teammates run, and what a killed process leaves behind."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def place(request: pytest.FixtureRequest, program: Program) -> Iterator[list[str
 
 @pytest.fixture(params=["local", "tmux"])
 def apart(request: pytest.FixtureRequest, program: Program) -> Iterator[list[str]]:
-    """Those with processes of their own."""
+    """Places with processes of their own."""
     yield from options(request.param, program)
 
 
@@ -86,7 +86,7 @@ def test_a_question_comes_out_where_the_person_is(program: Program, place: list[
 
 @pytest.mark.spec("T13", "E6")
 def test_an_interrupt_ends_the_turn_of_a_teammate_and_not_its_life(program: Program, place: list[str]) -> None:
-    """One that comes when it is idle does nothing, also not to its next turn."""
+    """An interrupt of an idle teammate does nothing, not even to its next turn."""
     script = {
         "main": [CREATE, mate("ada"), "on"],
         "ada": [bash("echo $$ > pid; exec sleep 300"), "x"],
@@ -215,7 +215,7 @@ def test_after_kill_9_of_the_lead_local_ones_end_and_the_team_goes_on(program: P
 
 @pytest.mark.spec("T6", "K6", "E8")
 def test_who_comes_back_at_once_finds_local_ones_with_their_turn_and_their_tasks(program: Program) -> None:
-    """The children of the dead lead may still be on their way out."""
+    """The dead lead's children may still be shutting down."""
     script = {
         "main": [CREATE, tool("TaskCreate", subject="the job", description="x"), mate("ada"), *["on"] * 9],
         "ada": [

@@ -1,4 +1,4 @@
-"""kill -9 of the whole program at each crash point of teams: the resumed session goes on, and does nothing twice."""
+"""kill -9 of the whole program at each crash point of teams: the resumed session continues, and does nothing twice."""
 
 import json
 import re

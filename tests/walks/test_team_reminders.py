@@ -1,4 +1,4 @@
-"""What is open is not forgotten: reminders, a lead that answers in words, tasks that are open at the end."""
+"""Open work is not forgotten: reminders, a lead that answers in words, open tasks at the end."""
 
 import json
 import re
@@ -47,14 +47,14 @@ async def test_one_that_goes_idle_in_plan_mode_without_a_plan_is_reminded_once(w
     assert "call ExitPlanMode with the plan" in texts(first) and "goes to team-lead" in texts(first)
     assert NO_PLAN not in texts(first) and texts(second).count(NO_PLAN) == 1
     model = scene({"main": [say("ada", "go on"), "on"], "ada": ["ready", "still ready", "as before", "no"]})
-    async with crew(walker, model, origin=Origin(resume=id)) as play:  # remembered over a restart
+    async with crew(walker, model, origin=Origin(resume=id)) as play:  # remembered across a restart
         await play.play("SCRIPT:main")
     assert [texts(r).count(NO_PLAN) for r in play.requests("ada")] == [1]
 
 
 @pytest.mark.spec("H2")
 async def test_one_whose_plan_waits_or_was_refused_is_reminded_as_it_fits(walker: Walker) -> None:
-    """Not while it waits; after a refusal once more."""
+    """Not while it waits; once more after a refusal."""
     scripts = {
         "main": [create(), mate("ada", mode="plan"), "on", *["on"] * 9],
         "refuse": [answer_plan("ada", approve=False, feedback="think again"), *["on"] * 9],
@@ -69,7 +69,7 @@ async def test_one_whose_plan_waits_or_was_refused_is_reminded_as_it_fits(walker
 
 @pytest.mark.spec("H2", "H3")
 async def test_a_lead_that_says_yes_in_words_reads_how_to_answer(walker: Walker) -> None:
-    """Words are words: the plan stays open, and the result of the message says what closes it."""
+    """Words alone decide nothing: the plan stays open, and the message's result says what closes it."""
     scripts = {
         "main": [create(), mate("ada", mode="plan"), "on", *["on"] * 9],
         "words": [say("ada", "approved, go ahead"), *["on"] * 9],

@@ -1,4 +1,4 @@
-"""Exchanges that go round without a person, an effect or progress: they end by themselves, and lead and person know."""
+"""Exchanges that go round without a person, an effect or progress end by themselves, and lead and person are told."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from teamwright.models.scripted import ScriptedModel, call
 EACH, NAMES = 3, ("ada", "bob")
 FEW = json.dumps({"teamwright": {"mail": {"answers": EACH}, "shutdownTimeoutSeconds": 600}})
 MOST_ROUNDS = EACH * 3  # lead, ada and bob
-# What is said in one round wakes two at most, and a turn here has two requests; then the lead hears of it.
+# The words of one round wake two agents at most, and a turn here has two requests; then the lead is told.
 MOST = 2 * (2 * MOST_ROUNDS + 2 * len(NAMES)) + 20
 
 
@@ -33,7 +33,7 @@ def refuse(kind: str, to: str) -> Any:
 
 
 def choices(me: str, peer: str, seen: str) -> list[Any]:
-    """What one can do without doing anything."""
+    """What an agent can do without doing anything."""
     found = [
         "some words",
         say("team-lead" if me != "main" else "ada", "and you?"),
@@ -53,7 +53,7 @@ def choices(me: str, peer: str, seen: str) -> list[Any]:
 
 
 def player(picks: list[int]) -> ScriptedModel:
-    """Agents that do what the picks say, in the order in which they are asked; after the last one from the start."""
+    """Agents that follow the picks in the order in which they are asked, starting over after the last one."""
     asked = 0
 
     def play(request: Request) -> Any:
@@ -78,7 +78,7 @@ def player(picks: list[int]) -> ScriptedModel:
 @given(picks=st.lists(st.integers(0, 50), min_size=1, max_size=12))
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_agents_that_only_wake_each_other_come_to_rest(picks: list[int]) -> None:
-    """Whatever they say, give back, refuse or hand on: so many requests and no more, and the session is idle."""
+    """Whatever they say, give back, refuse or hand on: after a bounded number of requests the session is idle."""
 
     async def walk(root: Path) -> None:
         walker, model = Walker(root), player(picks)
@@ -86,7 +86,7 @@ def test_agents_that_only_wake_each_other_come_to_rest(picks: list[int]) -> None
             await play.play()
             assert len(model.requests) <= MOST, [script_of(r) for r in model.requests]
             before = len(model.requests)
-            await play.play("and now?")  # a person's word begins anew, and ends again
+            await play.play("and now?")  # a person's message starts the count again
             assert before < len(model.requests) <= 2 * MOST
 
     with tempfile.TemporaryDirectory() as root:
@@ -112,7 +112,7 @@ async def test_a_task_that_is_given_back_comes_to_each_once(walker: Walker) -> N
 @pytest.mark.spec("K11", "X11")
 async def test_lead_and_person_are_told_in_one_sentence_and_an_effect_begins_anew(walker: Walker) -> None:
     def ask_back(to: str) -> Callable[[Request], Any]:
-        """Looking at the list is work, and no effect."""
+        """Looking at the list is work, but not an effect."""
         made = [call("TaskList"), say(to, "and you?")]
         return lambda request: made if "and you?" in request.messages[-1].text else "on"
 
@@ -137,7 +137,7 @@ async def test_lead_and_person_are_told_in_one_sentence_and_an_effect_begins_ane
 
 @pytest.mark.spec("K11")
 async def test_work_and_completed_tasks_never_reach_the_bound(walker: Walker) -> None:
-    """Twenty tasks one after the other, each with a file: four rounds are all there may be without one."""
+    """Twenty tasks one after the other, each with a file, though only four rounds are allowed without one."""
     made = [task(f"job {n}", f"SCRIPT:job{n}") for n in range(1, 21)]
     jobs = {f"job{n}": [bash(f"echo {n} >> log"), update(str(n), status="completed"), "on"] for n in range(1, 21)}
     scripts = {"main": [create(), made, mate("ada", "idle"), "on"], **jobs}
@@ -167,7 +167,7 @@ async def test_a_person_who_speaks_to_a_teammate_wakes_the_team_again(walker: Wa
 @pytest.mark.spec("K11", "X11")
 @pytest.mark.parametrize("works", [False, True])
 async def test_an_agent_and_one_that_it_started_do_not_answer_each_other_for_ever(walker: Walker, works: bool) -> None:
-    """Unless there is work in it: then it goes on as long as the script does."""
+    """If there is work in it, it continues as long as the script does."""
     again = call("SendMessage", to=ID, message="and you?", summary="s")
     reply = [bash("true"), "and you?"] if works else ["and you?"]
     scripts = {

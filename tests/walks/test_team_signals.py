@@ -1,4 +1,4 @@
-"""What a lead is told of its team, what wakes it, and what it is spared."""
+"""What a lead is told about its team, what wakes it, and what it is spared."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def of_mate(play: Crew, name: str) -> list[Request]:
 
 
 def records(request: Request, kind: str = "idle_notification") -> list[dict[str, Any]]:
-    """Records of a kind that a conversation shows, in order."""
+    """Records of one kind in a conversation, in order."""
     found = re.findall(r"<teammate-message [^>]*>\n(\{.*)", texts(request))
     return [body for line in found for body in [json.loads(line)] if body["type"] == kind]
 
@@ -38,7 +38,7 @@ def records(request: Request, kind: str = "idle_notification") -> list[dict[str,
 @pytest.mark.anyio
 @pytest.mark.spec("L1")
 async def test_the_last_words_of_one_that_wrote_to_the_lead_start_no_turn(walker: Walker) -> None:
-    """The message wakes the lead; the notice comes with what is said next."""
+    """The message wakes the lead; the notice comes with the next delivery."""
     scripts = {
         "main": [create(), mate("ada"), "on"],
         "ada": [say("team-lead", "#1 is done: ab4d95c"), "I told the lead."],
@@ -69,7 +69,7 @@ async def test_all_tasks_that_were_finished_are_named(walker: Walker) -> None:
 @pytest.mark.anyio
 @pytest.mark.spec("L1", "K5")
 async def test_a_notice_says_which_task_comes_next(walker: Walker) -> None:
-    """The lead is not to hand work to one that has taken some in the same moment."""
+    """The lead must not assign work to one that has just taken some."""
     scripts = {
         "main": [create(), [task("a", "x"), task("b", "SCRIPT:b")], mate("ada"), "on"],
         "ada": [update("1", status="completed", owner="ada"), "a is done"],
@@ -87,7 +87,7 @@ async def test_a_notice_says_which_task_comes_next(walker: Walker) -> None:
 @pytest.mark.anyio
 @pytest.mark.spec("L1")
 async def test_one_that_works_again_is_not_called_available(walker: Walker) -> None:
-    """A notice without news that is out of date when the lead reads it is not shown."""
+    """A notice without news that is outdated when the lead reads it is not shown."""
     asked, go = anyio.Event(), anyio.Event()
 
     async def again(request: Request) -> Any:

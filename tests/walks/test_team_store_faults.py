@@ -1,4 +1,4 @@
-"""A team whose store is damaged or taken away."""
+"""A team whose store is damaged or removed."""
 
 import json
 

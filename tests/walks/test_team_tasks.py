@@ -1,4 +1,4 @@
-"""The shared list at work: claimed by whoever is idle, given to others, free again when its owner is gone."""
+"""The shared list at work: claimed by idle members, given to others, free again when its owner is gone."""
 
 import anyio
 import pytest
@@ -142,7 +142,7 @@ async def test_a_failed_turn_is_reported_and_does_not_end_a_teammate(walker: Wal
 
 @pytest.mark.spec("L1", "Q6")
 async def test_an_idle_notice_without_news_starts_no_turn_of_the_lead(walker: Walker) -> None:
-    """It said nothing: the notice waits, and is given together with what comes next."""
+    """It said nothing: the notice waits, and comes with the next delivery."""
     silent = call("ExitPlanMode", plan="x")
     scripts = {"main": [create(), mate("ada", mode="plan"), "on"], "ada": [silent], "more": ["on"]}
     async with crew(walker, scene(scripts)) as play:

@@ -1,4 +1,4 @@
-"""What a teammate turns to first when several things wait for it, and answers that come after their asker has gone."""
+"""What a teammate handles first if several things wait for it, and answers that arrive after their asker is gone."""
 
 from typing import Any
 

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 
 
 def git(walker: Walker) -> None:
-    """The project becomes a repository with one commit."""
+    """Make the project a repository with one commit."""
     who = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for words in (["init", "-q"], [*who, "commit", "-q", "--allow-empty", "-m", "first"]):
         subprocess.run(["git", *words], cwd=walker.project, check=True)
@@ -94,7 +94,7 @@ async def test_a_team_with_somebody_at_work_stays_and_one_with_idle_members_goes
 
 
 def after_marking(first: anyio.Event, then: anyio.Event, step: Any) -> Any:
-    """Tell that it was asked, then wait."""
+    """Report that it was requested, then wait."""
 
     async def play(request: Request) -> Any:
         first.set()
@@ -145,7 +145,7 @@ async def test_a_name_given_again_is_a_new_incarnation_with_an_empty_history(wal
 
 
 def looking() -> tuple[Any, dict[str, list[tuple[str, str]]]]:
-    """A tool that notes who runs it: by itself, in a thread, in a callback and in a thread of its own."""
+    """A tool that records who runs it: directly, in a thread, in a callback and in a thread of its own."""
     seen: dict[str, list[tuple[str, str]]] = {}
     both = anyio.Event()
 
@@ -176,7 +176,7 @@ def looking() -> tuple[Any, dict[str, list[tuple[str, str]]]]:
 
 @pytest.mark.spec("T4")
 async def test_two_teammates_never_see_each_others_identity(walker: Walker) -> None:
-    """In their tools, in the threads and callbacks of these, in their sub-agents, and in what these run."""
+    """In their tools, these tools' threads and callbacks, their sub-agents, and what these run."""
     look, seen = looking()
     names = "echo $TEAMWRIGHT_AGENT_NAME $TEAMWRIGHT_TEAM $TEAMWRIGHT_AGENT_ID $TEAMWRIGHT_PARENT_SESSION_ID"
     scripts = {

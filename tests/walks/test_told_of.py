@@ -1,4 +1,4 @@
-"""Who is told, and named: authors of tasks, owners whose tasks would wait, and those who wrote what was set aside."""
+"""Who is told, and who is named: authors of tasks, owners whose tasks would wait, senders of what was set aside."""
 
 import sqlite3
 

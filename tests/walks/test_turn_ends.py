@@ -1,4 +1,4 @@
-"""Turns whose end was not recorded: what was over is over, and no request ends with an agent's own words."""
+"""Turns whose end was not recorded: what had ended stays ended, and no request ends with an agent's own words."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 def kill_after(walker: Walker, last: Callable[[Event], bool]) -> None:
-    """As if the program had been killed when ada's transcript had its last such line, and before it went idle."""
+    """As if killed after the last such line of ada's transcript, and before she went idle."""
     (path,) = [p for p in home(walker).glob("projects/*/*/agents/*.jsonl") if b'"name":"ada"' in p.read_bytes()]
     kept = max(n for n, line in transcripts.read(path) if last(line.event))
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]))

@@ -24,7 +24,7 @@ ID = "0b5a0f5e-7f0e-4c6b-9d6c-0a4d5a1c2e3f"
 
 
 def left(walker: Walker, id: str) -> list[str]:
-    """Whatever names the session on disk and in the store, but for its lock."""
+    """Everything that names the session on disk and in the store, except its lock."""
     home = home_from(walker.env)
     files = [path for path in home.projects.rglob("*") if id in path.name]
     with sqlite3.connect(home.state) as db:
@@ -63,7 +63,7 @@ async def test_what_was_said_or_made_keeps_it(walker: Walker, what: str) -> None
     assert left(walker, id)
     async with await open_session(walker.options(["again"], origin=Origin(id))) as session:
         assert session.id == id
-    assert left(walker, id)  # also if nothing was said now
+    assert left(walker, id)  # even if nothing was said now
 
 
 @pytest.mark.spec("SE8")

@@ -1,4 +1,4 @@
-"""An agent searches the web: who may, what it costs, whose keys are used, and where it is not offered."""
+"""An agent searches the web: who may, what it costs, whose keys are used, and when it is not offered."""
 
 import json
 from pathlib import Path

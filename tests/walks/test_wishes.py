@@ -1,4 +1,4 @@
-"""Settings that people bring: styles, languages, endings of commits, keys from a command, models for planning."""
+"""Settings that people bring: styles, languages, commit trailers, keys from a command, models for planning."""
 
 import json
 from collections.abc import Sequence

@@ -140,7 +140,7 @@ async def test_a_stop_tells_what_was_kept(walker: Walker, repository: Path) -> N
 
 
 def wait_for_file(repository: Path):
-    """A step that is said once the child has made its file."""
+    """A step that waits until the child has made its file."""
 
     async def play(_: Request) -> str | object:
         with anyio.fail_after(20):

@@ -1,4 +1,4 @@
-"""An agent in a worktree whose file tools climb into the tree that it was made from: refused in every mode."""
+"""An agent in a worktree whose file tools climb into the tree that it came from: refused in every mode."""
 
 import json
 import subprocess

@@ -57,7 +57,7 @@ def shown(text: str, most: int = 300) -> str:
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The known word that was probably meant; empty if none is close."""
-    import difflib  # noqa: PLC0415 -- only wrong words need it
+    import difflib  # noqa: PLC0415 -- needed only for mistyped words
 
     by_case = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=cutoff)

@@ -1,4 +1,4 @@
-"""The map of a box: what each layer says, what is left out of it, and that a deny never opens anything."""
+"""The map of a box: what each layer adds, what is left out, and that a deny never opens anything."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Servers that are their own authorisation server, from before the metadata of resources."""
+"""Older MCP servers, without resource metadata, that are their own authorisation server."""
 
 import httpx2
 import pytest

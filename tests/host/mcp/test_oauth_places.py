@@ -1,4 +1,4 @@
-"""A server that would lead a sign-in astray: to plain addresses, to this machine, or without PKCE."""
+"""Servers that would lead a sign-in astray: to plain addresses, to this machine, or without PKCE."""
 
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def test_a_server_that_does_not_say_that_it_has_pkce_is_refused() -> None:
 
 @pytest.mark.anyio
 async def test_a_far_server_cannot_have_us_knock_at_this_machine(tmp_path: Path) -> None:
-    """Its answer names a port of this machine: no request goes there, and the person learns why."""
+    """Its answer names a port of this machine: nothing is sent there, and the person is told why."""
     asked: list[bytes] = []
     why: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Which program shows a page; that one is really opened is proved by the sign-in."""
+"""Which program opens a page; the sign-in tests prove that one really is opened."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each test of a box runs in each tier, as whoever runs the tests and as a user without privileges."""
+"""Runs each test of a box in each tier, as the user who runs the tests and as a user without privileges."""
 
 from collections.abc import Iterator
 

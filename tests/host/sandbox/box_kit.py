@@ -1,6 +1,6 @@
-"""Runs scripts in real boxes, as whoever the tests are or as another user, and tells what came of them.
+"""Runs scripts in real boxes, as the user who runs the tests or as another one, and reports what they did.
 
-As a program of its own it reads one order from stdin and prints the outcome: that is how another user runs it.
+Run as a program, it reads one order from stdin and prints the outcome: that is how another user runs it.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 
 
 class Order(Struct, frozen=True):
-    """Scripts for one agent. Paths are the house's."""
+    """Scripts for one agent. Paths belong to the house."""
 
     tier: str
     base: str
@@ -157,7 +157,7 @@ def found(tier: str) -> str:
 
 
 def miss(why: str) -> NoReturn:
-    """A tier cannot be tried here: skipped, but a failure where all must be there (`TEAMWRIGHT_TEST_TIERS=all`)."""
+    """A tier cannot be tried here: skip, or fail if all must be there (`TEAMWRIGHT_TEST_TIERS=all`)."""
     import pytest
 
     if os.environ.get("TEAMWRIGHT_TEST_TIERS") == "all":
@@ -166,7 +166,7 @@ def miss(why: str) -> NoReturn:
 
 
 class House:
-    """A home with secrets, a project with a repository, a neighbour; of the user who runs the box."""
+    """A home with secrets, a project with a repository and a neighbour, owned by the user who runs the box."""
 
     def __init__(self, base: Path, tier: str, user: str) -> None:
         self.base, self.tier, self.user = base, tier, user

@@ -1,4 +1,4 @@
-"""A proxy on this machine's loopback, servers that note what came in, and clients that send what they are told."""
+"""A proxy on loopback, servers that record what came in, and clients that send what they are told."""
 
 import base64
 import contextlib
@@ -69,7 +69,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # clients that go away are what some tests are about
+        pass  # clients that go away are the point of some tests
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def make_certificate(path: Path, name: str) -> Path:
 
 
 class Running(Struct):
-    """A proxy that serves, and all that it asked and told."""
+    """A running proxy, with everything that it asked and reported."""
 
     proxy: Proxy
     port: int
@@ -130,7 +130,7 @@ class Running(Struct):
     looked_up: list[str]
 
     async def say(self, data: bytes) -> bytes:
-        """All that comes back for these bytes."""
+        """Send these bytes and return everything that comes back."""
         return await anyio.to_thread.run_sync(say, self.port, data)
 
 
@@ -142,7 +142,7 @@ def say(port: int, data: bytes) -> bytes:
 
 
 def drain(client: socket.socket) -> bytes:
-    """Until the other side has said all, or has gone."""
+    """Read until the other side closes or is gone."""
     client.settimeout(PATIENCE)
     whole = b""
     with contextlib.suppress(ConnectionError):
@@ -165,7 +165,7 @@ async def running(
     verdict: Any = None,
     **rules: Any,
 ) -> AsyncIterator[Running]:
-    """`names` is all that resolves; with it, addresses are vetted only if `allowed` says how."""
+    """Only names in `names` resolve. With it, addresses are vetted only if `allowed` says how."""
     listener = socket.create_server(("127.0.0.1", 0))
     asked, refused, looked_up = list[tuple[str, str, int]](), list[RefusedHost](), list[str]()
 

@@ -1,4 +1,4 @@
-"""Long transfers through a proxy in a process that can start no thread any more; it prints what came of them."""
+"""Runs long transfers through a proxy in a process that can start no more threads, and prints their outcome."""
 
 import resource
 import socket

@@ -1,6 +1,6 @@
-"""Walks through real networks of roots, as whoever runs this file: `python net_walk.py NAME` prints what was seen.
+"""Walks through real networks of roots, as the user who runs this file: `python net_walk.py NAME` prints what it saw.
 
-A program of its own, so that the same walk is made by root and by a person without rights.
+A program of its own, so that root and an unprivileged user can take the same walk.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ Seen = dict[str, Any]
 
 
 class Root:
-    """The network of one root, with what it refused."""
+    """The network of one root, with its refusals."""
 
     def __init__(self, network: RootNetwork, refused: list[RefusedHost]) -> None:
         self.network, self.refused = network, refused
 
     async def run(self, *argv: str, ports: tuple[int, ...] = (), call: str = "call", seconds: float = PATIENCE) -> str:
-        """What a program in a new box says, its words of complaint included."""
+        """The output of a program in a new box, including standard error."""
         way = await self.network.enter(call, ports)
         try:
             return await anyio.to_thread.run_sync(run_in, way, argv, seconds)
@@ -108,7 +108,7 @@ async def background(there: Root, program: str) -> AsyncIterator[subprocess.Pope
 
 
 async def shared() -> Seen:
-    """One root's boxes share a loopback, two roots and this machine do not; each may use the same port."""
+    """Boxes of one root share a loopback; two roots and this machine do not, so each may use the same port."""
     async with root() as one, root() as two, background(one, SERVE), background(two, SERVE.replace("hello", "other")):
         call = CALL.format(port=3000)
         with contextlib.closing(await one.network.connect(3000)) as wire:
@@ -203,7 +203,7 @@ async def proxied() -> Seen:
 
 
 async def forwarded() -> Seen:
-    """A port of this machine that is allowed is found at the same port in there; another is not."""
+    """An allowed port of this machine is at the same port inside; another port is not there."""
     with site() as one, site() as two:
         get = (
             "import urllib.request as u\n"
@@ -220,7 +220,7 @@ async def forwarded() -> Seen:
 
 
 async def other_proxy() -> Seen:
-    """With a proxy of the person's, boxes find that one at the address they are given."""
+    """If the person has a proxy, boxes find it at the address that they are given."""
     with site() as theirs:
         async with root(http_proxy_port=theirs.port) as there:
             told = await there.run("curl", "-sS", "-m", "10", "http://whatever.example/x")
@@ -228,7 +228,7 @@ async def other_proxy() -> Seen:
 
 
 async def handles() -> Seen:
-    """Nothing of ours is inherited, also where our own /proc is shut to our children."""
+    """Boxes inherit no handle of ours, even if our children cannot read our /proc."""
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
     async with root() as there:
         return {"fds": (await there.run("sh", "-c", "echo /proc/self/fd/*")).split()}
@@ -248,7 +248,7 @@ def _holders() -> list[int]:
 
 
 async def holder_dies() -> Seen:
-    """The way in fails by then, and never leads elsewhere; the next command gets a new network and is told."""
+    """Then the way in fails and never leads elsewhere; the next command gets a new network and is told."""
     async with root() as there:
         first = await there.network.enter("one")
         [holder] = _holders()
@@ -284,7 +284,7 @@ async def cannot_be_made() -> Seen:
 
 
 async def until_killed() -> Seen:
-    """For a test that kills this program: it says who holds the network, and waits."""
+    """Say who holds the network, and wait, for a test that kills this program."""
     async with root() as there:
         await there.network.prepare()
         print(json.dumps({"holders": _holders()}), flush=True)

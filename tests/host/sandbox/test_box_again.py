@@ -1,6 +1,6 @@
-"""A place of the map vanishes while bubblewrap makes a box: the box is made anew, and nothing runs twice.
+"""A path of the map vanishes while bubblewrap makes a box: the box is made again, and nothing runs twice.
 
-The moment is made sure of by a script in the place of bubblewrap; one test has sockets that come and go by themselves.
+A script in place of bubblewrap fixes the moment; in one test, real sockets come and go by themselves.
 """
 
 import os
@@ -29,7 +29,7 @@ TRIES = 12
 
 
 def box_in(house: House, moment: str = "exec BWRAP") -> Box:
-    """`moment`: what stands in the place of bubblewrap, by the word BWRAP."""
+    """`moment`: the script in place of bubblewrap; it calls the real one by the word BWRAP."""
     bwrap = bwrap_program()
     if moment != "exec BWRAP":
         there = moment.replace("BWRAP", f'{shlex.quote(bwrap)} "$@"')
@@ -112,7 +112,7 @@ def test_the_box_that_is_made_anew_knows_what_is_there_by_now(namespaced: House)
 
 @pytest.mark.spec("V2")
 def test_a_path_that_was_allowed_and_is_gone_fails_no_command(namespaced: House) -> None:
-    """Before bubblewrap is asked at all, and while it works."""
+    """Both before bubblewrap is started and while it works."""
     house = namespaced
     house.write("h/.teamwright/x")
     for early in (True, False):
@@ -141,7 +141,7 @@ def test_what_has_begun_does_not_begin_again(namespaced: House, status: str) -> 
 
 @pytest.mark.spec("V2")
 def test_a_script_cannot_make_believe_that_it_never_began(namespaced: House) -> None:
-    """An sh keeps the gate's pipe: what is put back there is not the word that was in it."""
+    """An sh keeps the gate's pipe, but what it puts back there is not the word that was in it."""
     house = namespaced
     for name in ("sh", "cat", "ls"):
         house.neighbour.joinpath(name).symlink_to(f"/bin/{name}")

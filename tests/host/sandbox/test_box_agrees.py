@@ -27,7 +27,7 @@ WANTED: dict[Access, str] = {"none": "--", "read": "r-", "write": "rw"}
 
 
 def wanted(policy: Policy, tier: str, path: str) -> str:
-    """Landlock puts back what is `read` below `write`; while the program runs it can be written."""
+    """Landlock puts back what is `read` below `write`; while the program runs, it can be written."""
     access = access_of(policy, path)
     if tier == "landlock" and access == "read":
         known = dict(policy.access)

@@ -1,4 +1,4 @@
-"""Roads that were found by trying: through git that others run, through limits of processes, a home, a deep tree."""
+"""Attacks found by trying: through git that others run, limits of processes, a home, a deep tree."""
 
 import os
 import subprocess
@@ -105,7 +105,7 @@ def test_a_home_that_is_worked_in_keeps_what_runs_by_itself(house: House) -> Non
         echo kept > kept""",
         roots=("h",),
     )
-    if house.tier == "landlock":  # our own state lies in it, which cannot be hidden there: commands need approval
+    if house.tier == "landlock":  # it contains our own state, which cannot be hidden there: commands need approval
         assert "landlock cannot hide" in told.fault and (house.home / ".bashrc").read_text() == "# mine\n"
         return
     assert not told.fault and (house.home / "kept").exists(), told

@@ -67,7 +67,7 @@ def test_attributes_name_no_filter_that_git_outside_would_run(house: House) -> N
 
 @pytest.mark.spec("V10")
 def test_sockets_that_come_later_or_by_a_link(namespaced: House, tmp_path: Path) -> None:
-    """In the places where programs make them; another may be seen if it comes while the command runs."""
+    """In the places where programs make sockets; elsewhere, one that appears while the command runs may be seen."""
     first, late = namespaced.home / "first.sock", tmp_path / "late.sock"
     reach = "import socket, sys; s = socket.socket(1); s.connect(sys.argv[1]); print('con' 'nected')"
     namespaced.write("p/reach.py", reach)

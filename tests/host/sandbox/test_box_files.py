@@ -1,4 +1,4 @@
-"""What a program in a box can write and read: its roots, and nothing that somebody else should keep."""
+"""What a program in a box can write and read: its roots, but nothing that must stay as it is or stay secret."""
 
 import os
 import stat
@@ -32,7 +32,7 @@ echo inside > inside; mkdir -p a/b && echo deep > a/b/c && cat a/b/c; echo ended
 
 
 def around(house: House) -> tuple[object, object]:
-    """Everything outside of the project, but for our own state."""
+    """Everything outside the project except our own state."""
     home = {name: found for name, found in snapshot(house.home).items() if not name.startswith(".teamwright")}
     return snapshot(house.neighbour), home
 
@@ -139,7 +139,7 @@ def test_odd_names(house: House) -> None:
     os.mkdir(bad)
     Path(os.fsdecode(bad), "f").write_text("as it was\n")
     closed = [f"{house.project}/{name}" for name in (odd, deep, "a")]
-    closed += [os.fsdecode(bad)] if house.user == "me" else []  # what another user is told goes by JSON
+    closed += [os.fsdecode(bad)] if house.user == "me" else []  # another user gets its order as JSON
     script = r"""for d in od* a/b/c/d/e/f/g/h/i/j a $'\xff\xfe'
     do echo x > "$d/f"; echo x > "$d/new"; done; echo x > fine"""
     told = house.one(script, rules={"deny_write": closed})
@@ -152,7 +152,7 @@ def test_odd_names(house: House) -> None:
 
 @pytest.mark.spec("V3")
 def test_a_root_below_the_machines_tmp(namespaced: House, tmp_path: Path) -> None:
-    """Its mount point lies in the box's own /tmp; a link that a program puts there leads nowhere and breaks nothing."""
+    """Its mount point is in the box's own /tmp; a link that a program puts there leads nowhere and breaks nothing."""
     root = tmp_path / "p"
     root.mkdir()
     (root / "f").write_text("seen\n")
@@ -188,7 +188,7 @@ __attribute__((constructor)) void begin(void) {
 
 @pytest.mark.spec("V21")
 def test_the_environment_of_a_program_is_not_that_of_the_fence(namespaced: House) -> None:
-    """What `LD_PRELOAD` names would run outside, before the fence stands."""
+    """A library in `LD_PRELOAD` would run outside, before the fence stands."""
     source, made = namespaced.write("p/evil.c", EVIL), namespaced.project / "evil.so"
     if os.system(f"cc -shared -fPIC -o {made} {source} 2>/dev/null"):
         pytest.skip("no compiler")

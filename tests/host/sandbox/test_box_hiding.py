@@ -1,4 +1,4 @@
-"""Ways to keep planted names from being found: names of full length, crowds of names, disguised git directories."""
+"""Ways to hide planted names: names of full length, masses of names, disguised git directories."""
 
 import subprocess
 

@@ -1,6 +1,6 @@
-"""A program that runs already exchanges a name for a link at the moment at which bubblewrap looks for it.
+"""A running program replaces a name by a link at the moment when bubblewrap looks it up.
 
-The moment is made sure of: in the place of bubblewrap stands a script that exchanges the name and then starts it.
+A script in place of bubblewrap fixes the moment: it replaces the name and then starts the real one.
 """
 
 import shlex
@@ -89,7 +89,7 @@ def test_a_hook_does_not_begin_either(namespaced: House) -> None:
 
 @pytest.mark.spec("V6")
 def test_a_right_place_with_the_wrong_content(namespaced: House) -> None:
-    """Between two looks of one call of the kernel there is room for an exchange, too."""
+    """Between two lookups within one system call there is room for a swap, too."""
     house = namespaced
     house.write("p/.claude/settings.json", "{}")
     policy = policy_of(Order("bwrap", str(house.base), ()))
@@ -114,7 +114,7 @@ def _checked(policy: Policy, bind: list[str]) -> bool:
 
 @pytest.mark.spec("V6")
 def test_the_shell_that_checks_is_none_that_programs_can_write(namespaced: House) -> None:
-    """A project's own directory stands first in PATH where its virtual environment is in use."""
+    """If a project's virtual environment is in use, the project's own directory comes first in PATH."""
     house = namespaced
     house.write("p/.claude/settings.json", "{}")
     for place in ("p/bin/bash", "p/bin/sh"):
@@ -126,7 +126,7 @@ def test_the_shell_that_checks_is_none_that_programs_can_write(namespaced: House
 @pytest.mark.spec("V4")
 @pytest.mark.parametrize("victim", [".claude", ".git/hooks", "sub", "."])
 def test_a_mount_on_top_of_another_is_noticed(namespaced: House, victim: str) -> None:
-    """A place that programs may write, bound over one that they may not: what belongs there is there, too, below it."""
+    """A writable directory bound over one that is not: the right content is still there, below it."""
     house = namespaced
     house.repository()
     (house.project / "sub/.git").mkdir(parents=True)
@@ -153,7 +153,7 @@ def test_what_is_hidden_in_a_root_is_hidden_by_its_own_name(namespaced: House, k
 @pytest.mark.spec("V6")
 @pytest.mark.parametrize("name", ["BASH_ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_FUNC_read%%", "PATH"])
 def test_nothing_of_a_root_runs_before_the_check(namespaced: House, name: str) -> None:
-    """A project's settings may name variables by which a shell starts with code of that project."""
+    """A project's settings may contain variables that make a shell run that project's code when it starts."""
     house = namespaced
     house.write("p/.claude/settings.json", "{}")
     mine = house.write("p/bin/mine", "echo before the check\n")
@@ -178,7 +178,7 @@ def test_variables_that_change_a_start_are_there_afterwards(namespaced: House) -
 
 @pytest.mark.spec("V2", "V18")
 def test_a_hook_whose_box_cannot_be_made_has_not_answered(namespaced: House) -> None:
-    """The status would be bubblewrap's, and a guard that was never asked would count as one without an objection."""
+    """The status would be bubblewrap's, and a hook that never ran would count as one that did not object."""
     house = namespaced
     box = caught_at(house, "echo no luck >&2; exit 1", Order("bwrap", str(house.base), ()))
 

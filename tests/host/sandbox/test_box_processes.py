@@ -1,4 +1,4 @@
-"""Processes of a box: they end with it, reach nobody outside, and carry nothing of ours."""
+"""Processes of a box: they end with it, reach nobody outside, and inherit nothing of ours."""
 
 import json
 import os
@@ -22,7 +22,7 @@ pytest_plugins = ("box_fixtures",)  # no conftest here: its name would hide the 
 
 
 def survivors(word: str) -> list[str]:
-    """Living processes whose command line holds the word."""
+    """Living processes whose command line contains the word."""
     found: list[str] = []
     for entry in Path("/proc").iterdir():
         try:
@@ -154,7 +154,7 @@ print("tried")
 
 @pytest.mark.spec("V19")
 def test_no_thread_of_ours_is_in_reach_of_a_program(house: House) -> None:
-    """One that starts programs is in their domain: whoever reaches it reaches all of us."""
+    """The thread that starts programs is in their domain: whoever reaches it reaches our whole process."""
     house.write("p/threads.py", THREADS)
     for told in house.play("python3 threads.py", "python3 threads.py"):
         assert told.text == "tried\n", told
@@ -162,7 +162,7 @@ def test_no_thread_of_ours_is_in_reach_of_a_program(house: House) -> None:
 
 @pytest.mark.spec("V19")
 def test_a_program_cannot_take_off_the_mark_by_which_we_find_it(mine: House) -> None:
-    """What is left when we are killed is found by it."""
+    """After we are killed, what is left is found by this mark."""
     if mine.tier == "bwrap":
         pytest.skip("a namespace needs no mark")
     told = mine.one("ulimit -x; ulimit -x 7; prlimit --pid $$ --locks=7:7; ulimit -n 100; ulimit -x; ulimit -n")
@@ -172,7 +172,7 @@ def test_a_program_cannot_take_off_the_mark_by_which_we_find_it(mine: House) -> 
 
 @pytest.mark.spec("V19")
 def test_no_handle_of_ours_is_inherited(mine: House) -> None:
-    """But for standard ones and the letterbox, into which a shell writes where it ended."""
+    """Except the standard ones and the pipe into which a shell writes where it ended."""
     with (mine.base / "secret").open("w") as file:
         os.set_inheritable(file.fileno(), True)
         told = mine.one("ls -l /proc/$$/fd")
@@ -229,7 +229,7 @@ def test_sockets_of_the_machine_by_path(namespaced: House) -> None:
 
 @pytest.mark.spec("V19")
 def test_a_command_has_time_to_obey_before_it_is_killed(mine: House) -> None:
-    """bubblewrap is spared the first signal: with it everything inside would be gone at once."""
+    """bubblewrap is spared the first signal: if it died, everything inside would die at once."""
     told = mine.one(
         "trap 'echo obeyed > obeyed; exit 7' TERM; touch began; for i in $(seq 1000); do sleep 0.02; done", limit=1.0
     )
@@ -296,7 +296,7 @@ def test_servers_run_in_a_box_behind_their_pipes(mine: House) -> None:
 
 @pytest.mark.spec("V2")
 def test_a_box_that_cannot_be_made_runs_nothing(namespaced: House) -> None:
-    """bubblewrap that fails half-way, and one that is gone."""
+    """Both if bubblewrap fails halfway and if it is missing."""
 
     async def attempt(program: str) -> tuple[str, int | None]:
         order = Order("bwrap", str(namespaced.base), ())
@@ -318,5 +318,5 @@ def test_a_box_that_cannot_be_made_runs_nothing(namespaced: House) -> None:
 
 @pytest.mark.spec("V19")
 def test_a_program_has_a_session_of_its_own(mine: House) -> None:
-    """One of ours would be number 0 in its namespace, and could hold our terminal."""
+    """Our session would be number 0 in its namespace, and the program could hold our terminal."""
     assert mine.one("python3 -c 'import os; print(os.getsid(0) > 0)'; tty <&2; cat /dev/tty").text.startswith("True\n")

@@ -1,4 +1,4 @@
-"""What runs by itself later cannot be changed from a box: hooks, configuration, settings; nor can it be planted."""
+"""A box can neither change nor plant what runs by itself later: hooks, configuration, settings."""
 
 import os
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_protected_names_stay_as_they_are(mine: House, attack: str) -> None:
     told = mine.play(f"{ATTACKS[attack]}\necho tried", "git status --short; git log --oneline | wc -l")
     assert told[0].text.endswith("tried\n") and watched(mine) == before, told
     assert told[1].text.endswith("1\n") and not (mine.project / ".git").is_symlink(), "it is still a repository"
-    held = not [path for path in told[0].undone if not path.endswith("/.git/g")]  # a link that `ln` made in there
+    held = not [path for path in told[0].undone if not path.endswith("/.git/g")]  # a link that `ln` made inside
     assert held == (mine.tier == "bwrap"), "bubblewrap holds them, landlock puts them back"
     assert told[0].changed == ()
 
@@ -151,7 +151,7 @@ def test_what_lives_on_is_told_of_and_left_to_the_person(mine: House) -> None:
 
 @pytest.mark.spec("V5")
 def test_a_quarantine_that_cannot_be_written(mine: House) -> None:
-    """It is moved aside all the same: nobody obeys it under another name."""
+    """What was planted is moved aside all the same; under another name nothing obeys it."""
     (mine.home / ".teamwright/quarantine").write_text("in the way")
     told = mine.one("echo evil > .mcp.json")
     assert told.undone == (f"{mine.project}/.mcp.json",) and not (mine.project / ".mcp.json").exists()
@@ -272,7 +272,7 @@ def test_a_worktree_has_its_tree_alone(house: House) -> None:
 
 @pytest.mark.spec("V17")
 def test_trees_in_which_others_work_are_left_alone(mine: House) -> None:
-    """In landlock names are put back: not what another agent did meanwhile in its own tree."""
+    """Landlock puts names back, but not what another agent did meanwhile in its own tree."""
     mine.repository()
     mine.git("worktree", "add", "-q", str(mine.project / ".teamwright/worktrees/one"))
     order = Order(mine.tier, str(mine.base), (), busy=("p/.teamwright/worktrees/one",))
@@ -323,7 +323,7 @@ def test_names_that_we_make_ourselves_are_left_alone(mine: House) -> None:
 
 @pytest.mark.spec("V4")
 def test_two_boxes_on_one_root(mine: House) -> None:
-    """The second begins after the first has changed a name: both end, and it is as it was before the first."""
+    """The second begins after the first has changed a name: once both end, the name is as it was before the first."""
     furnish(mine)
     before = watched(mine)
     order = Order(mine.tier, str(mine.base), ())

@@ -1,4 +1,4 @@
-"""What was hidden by its name stays hidden when a directory above it would get another one; sockets by odd names."""
+"""A path hidden by name stays hidden if a directory above it would be renamed; and sockets with odd names."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ CONNECT = (
 
 @pytest.fixture(params=["me", "nobody"])
 def held(request: pytest.FixtureRequest, namespaced: House) -> Iterator[House]:
-    """Only namespaces hold what is hidden in a root."""
+    """Only namespaces hold what is hidden within a root."""
     with house_for("bwrap", request.param) as made:
         yield made
 
@@ -66,7 +66,7 @@ def test_a_directory_above_a_socket_keeps_its_name(held: House) -> None:
 
 @pytest.mark.spec("V10")
 def test_a_socket_that_was_bound_by_a_relative_name_or_a_link(held: House) -> None:
-    """The kernel tells the name as it was given."""
+    """The kernel reports the name as it was given."""
     link = held.base / "t/link"
     (held.base / "real").mkdir()
     link.symlink_to(held.base / "real")
@@ -96,7 +96,7 @@ def test_a_socket_of_a_program_that_stands_elsewhere(namespaced: House) -> None:
 def test_a_socket_in_what_is_shown_of_a_hidden_place(namespaced: House) -> None:
     """A project below /tmp is not hidden with it, and neither are the sockets there."""
     house = namespaced
-    inner = house.home / ".teamwright/shown"  # hidden as our own state, and shown again
+    inner = house.home / ".teamwright/shown"  # hidden as our own state, then shown again
     inner.mkdir()
     with answering(f"{inner}/s"):
         told = house.one(f"ls {inner}; {CONNECT} {inner}/s", rules={"allow_read": [str(inner)]})

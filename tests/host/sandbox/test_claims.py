@@ -1,4 +1,4 @@
-"""Which names we hold ourselves while commands run: of living processes, and since a command began."""
+"""Names that we claim ourselves while commands run: those of living processes, since the command began."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Landlock as older kernels have it: what each version can refuse, and what is closed in the place of the rest."""
+"""Landlock in older kernels: what each version can refuse, and what is closed in place of the rest."""
 
 import gc
 import os
@@ -86,7 +86,7 @@ def test_devices_are_named_one_by_one() -> None:
 
 
 def test_the_collector_runs_no_finalizer_in_a_restricted_thread() -> None:
-    """It may not write: whatever a finalizer wants to put away would be lost."""
+    """That thread may not write, so whatever a finalizer wants to save would be lost."""
     if why := why_not("landlock", "me"):
         miss(why)
     seen: list[int] = []

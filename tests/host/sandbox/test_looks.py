@@ -1,4 +1,4 @@
-"""What was found on the machine is kept between commands: whatever changes it must be seen at the next one."""
+"""What was found on the machine is cached between commands; the next command must still see every change."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def furnish(base: Path) -> Ground:
 
 
 def anew(ground: Ground) -> Terrain:
-    """By a spelling of the same place that nothing is kept for."""
+    """A fresh scan, through a spelling of the same path for which nothing is cached."""
     project = f"{ground.project}/."
     return read_terrain(replace(ground, project=project, roots=(project,)), SandboxRules())
 
@@ -43,7 +43,7 @@ def append(path: Path, text: str) -> None:
 
 
 def plant_behind_its_time(base: Path) -> None:
-    """A directory gets a repository, and its time of modification back."""
+    """Put a repository into a directory and restore the directory's modification time."""
     before = (base / "p/src").stat()
     (base / "p/src/.git").mkdir()
     os.utime(base / "p/src", ns=(before.st_atime_ns, before.st_mtime_ns))

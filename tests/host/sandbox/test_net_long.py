@@ -1,4 +1,4 @@
-"""Long transfers through the proxy of a sandbox, which a thread carries: nothing is lost or kept, nobody waits."""
+"""Long transfers through the sandbox's proxy, run by threads: nothing is lost or kept, nobody waits."""
 
 import contextlib
 import socket
@@ -20,13 +20,13 @@ from net_kit import PATIENCE, drain, running
 from teamwright.core.sandbox.hosts import Hosts
 from teamwright.host.sandbox.connections.proxy import ProxyLimits
 
-_STALL = 0.3  # past which nobody takes any more
-DATA = bytes(range(251)) * 40_000  # 10 MB, in which no piece looks like its neighbour
+_STALL = 0.3  # more than any buffer on the way takes
+DATA = bytes(range(251)) * 40_000  # 10 MB in which no piece looks like the next
 
 
 @contextlib.contextmanager
 def tunnel(proxy: int, server: socket.socket) -> Generator[tuple[socket.socket, socket.socket]]:
-    """The two ends: the client's and the host's."""
+    """The two ends of a tunnel: the client's and the host's."""
     with socket.create_connection(("127.0.0.1", proxy), PATIENCE) as client:
         client.sendall(f"CONNECT localhost:{server.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
         assert client.recv(200).startswith(b"HTTP/1.1 200")
@@ -46,7 +46,7 @@ def hosts(server: socket.socket) -> Hosts:
 
 
 def send_until_stalled(far: socket.socket) -> bytes:
-    """All that was taken before nobody took any more."""
+    """Send until nobody takes any more; return everything that was taken."""
     far.settimeout(_STALL)
     sent = 0
     with contextlib.suppress(TimeoutError):
@@ -164,7 +164,7 @@ def _say_for_ever(far: socket.socket) -> None:
 
 @pytest.mark.spec("V8")
 async def test_one_thread_carries_all_and_the_next_gets_its_turn(server: socket.socket):
-    """Twelve of which none ever pauses, and one more."""
+    """Twelve transfers that never pause, and one more."""
     ended = threading.Event()
 
     def crowd(proxy: int) -> tuple[int, bytes, int]:
@@ -184,7 +184,7 @@ async def test_one_thread_carries_all_and_the_next_gets_its_turn(server: socket.
             finally:
                 ended.set()
                 for end in (one for pair in ends for one in pair):
-                    with contextlib.suppress(OSError):  # the other end may have gone by now
+                    with contextlib.suppress(OSError):  # the other end may be gone by now
                         end.shutdown(socket.SHUT_RDWR)
                 for thread in busy:
                     thread.join(PATIENCE)
@@ -196,7 +196,7 @@ async def test_one_thread_carries_all_and_the_next_gets_its_turn(server: socket.
 
 @pytest.mark.spec("V8")
 async def test_what_a_reader_left_behind_reaches_nobody_else(server: socket.socket):
-    """All connections go through one pipe, so it must be empty whenever one of them breaks."""
+    """All connections share one pipe, so it must be empty after any of them breaks."""
 
     def break_one(proxy: int) -> bytes:
         for _ in range(20):
@@ -216,7 +216,7 @@ async def test_what_a_reader_left_behind_reaches_nobody_else(server: socket.sock
 
 @pytest.mark.spec("V8")
 async def test_an_end_does_not_wait_for_a_tunnel_that_flows(server: socket.socket):
-    """Whoever ends the session neither waits for a transfer nor leaves its two sides connected."""
+    """The end of a session neither waits for a transfer nor leaves its two sides connected."""
     with contextlib.ExitStack() as stack:
 
         def flow(proxy: int) -> tuple[socket.socket, socket.socket]:
@@ -245,7 +245,7 @@ def _hear(client: socket.socket, ended: threading.Event) -> None:
 
 @pytest.mark.spec("V8")
 def test_a_machine_without_another_thread_does_not_end_the_proxy():
-    """A fork bomb in a box, or a container that counts processes. As a user for whom the limit counts."""
+    """A fork bomb in a box, or a container that limits processes; run as a user for whom the limit counts."""
     if why := why_not("landlock", "nobody"):
         miss(f"as nobody: {why}")
     script = Path(__file__).with_name("net_threadless.py")

@@ -1,4 +1,4 @@
-"""Networks of roots, with real namespaces: each walk of net_walk.py is made by root and by a person without rights."""
+"""Networks of roots, with real namespaces: root and an unprivileged user take each walk of net_walk.py."""
 
 import json
 import os
@@ -119,7 +119,7 @@ def test_a_proxy_of_the_person_takes_the_place_of_ours(python: list[str]):
 
 @pytest.mark.spec("V7")
 def test_a_box_inherits_no_handle(python: list[str]):
-    """Three streams and the one by which the directory is read; also where our own /proc is shut to our children."""
+    """Only three streams and the one that reads the directory, even if our children cannot read our /proc."""
     assert [Path(fd).name for fd in walk(python, "handles")["fds"]] == ["0", "1", "2", "3"]
 
 

@@ -1,4 +1,4 @@
-"""The person's own proxy as the parent of the sandbox's, and a fuzz of what goes on from a request."""
+"""The person's own proxy as the parent of the sandbox's, and a fuzz test of forwarded requests."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ OPEN = Hosts(("*.example", "intranet", "db.local", "10.0.0.5"))
 
 @contextlib.contextmanager
 def parent(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """A proxy that notes the first thing each client says, answers this, and echoes what follows."""
+    """A proxy that records the first bytes of each client, sends this answer, and echoes what follows."""
     heard = list[bytes]()
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -52,7 +52,7 @@ def parent(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def through(port: int, target: str) -> bytes:
-    """What comes back by a tunnel after `hello`."""
+    """Send `hello` through a tunnel and return what comes back."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
         client.sendall(f"CONNECT {target} HTTP/1.1\r\n\r\nhello".encode())
         client.shutdown(socket.SHUT_WR)
@@ -61,7 +61,7 @@ def through(port: int, target: str) -> bytes:
 
 @pytest.mark.spec("V8")
 async def test_the_persons_own_proxy_is_the_parent():
-    """It is told its own credentials, never ours, and it looks the name up."""
+    """It gets its own credentials, never ours, and looks up the name itself."""
     with parent(b"HTTP/1.1 200 fine\r\nVia: x\r\n\r\nfirst ") as (port, heard):
         env = {"HTTPS_PROXY": f"http://me:p%40ss@127.0.0.1:{port}", "http_proxy": f"127.0.0.1:{port}"}
         async with running(OPEN, env=env) as proxy:
@@ -79,7 +79,7 @@ async def test_the_persons_own_proxy_is_the_parent():
 
 @pytest.mark.spec("V8")
 async def test_a_parent_lifts_no_refusal():
-    """Names of local networks stay refused, denied hosts too; what NO_PROXY names goes the usual way, and is vetted."""
+    """Local and denied names stay refused; names in NO_PROXY go directly, and are vetted."""
     with parent(b"HTTP/1.1 200 fine\r\n\r\n") as (port, heard), site() as there:
         env = {"HTTPS_PROXY": f"http://127.0.0.1:{port}", "HTTP_PROXY": f"http://127.0.0.1:{port}"}
         hosts = Hosts((*OPEN.allowed, f"localhost:{there.port}"), ("bad.example",))
@@ -104,7 +104,7 @@ async def test_a_parent_lifts_no_refusal():
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
 @pytest.mark.parametrize("scheme", ["plain", "tunnel"])
 async def test_a_client_that_waits_to_be_asked_for_its_name_is_asked(scheme: str):
-    """As git does it: first without credentials, then with those of the proxy's address."""
+    """As git does: first without credentials, then with those of the proxy's address."""
 
     async def known(call: str, host: str, port: int) -> HostVerdict:
         return "yes" if call == "two" else "ask"
@@ -141,7 +141,7 @@ async def test_a_parent_that_does_not_work_is_told(address: str, said: bytes, wo
 @pytest.mark.spec("V8")
 @given(st.from_regex(r"[a-z0-9._-]{1,80}", fullmatch=True), st.integers(1, 65_535))
 def test_every_name_has_a_parent_or_an_answer(host: str, port: int):
-    """Whatever passes for a name: nothing else than these errors gets out."""
+    """For any string as a name, only these errors are raised."""
     if canonical_host(host) == host:
         with contextlib.suppress(Inward, Unreachable):
             found = parent_for(host, port, {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "a.b"}, secure=True)
@@ -158,7 +158,7 @@ _PIECES = (
 @pytest.mark.spec("V8")
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map(b"".join) | st.binary(max_size=60))
 def test_what_goes_on_names_one_host_however_it_is_read(data: bytes):
-    """Split as the most lenient reader would: one request line, one Host, no line that was hidden in another."""
+    """Parsed as the most lenient reader would: one request line, one Host, no line hidden in another."""
     try:
         head = parse_head(data)
     except ValueError:

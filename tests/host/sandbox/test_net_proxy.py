@@ -1,4 +1,4 @@
-"""The sandbox's proxy on this machine: what passes, what is refused and told, and how long it has patience."""
+"""The sandbox's proxy on this machine: what passes, what is refused and reported, and how long it waits."""
 
 import contextlib
 import socket
@@ -216,7 +216,7 @@ async def test_a_name_that_leads_inward_is_refused(addresses: Sequence[str]):
 
 @pytest.mark.spec("V8")
 async def test_the_name_is_looked_up_once_and_that_address_is_reached():
-    """The system's own resolver knows no such name: whoever looked again would not arrive."""
+    """The system's own resolver does not know the name, so a second lookup would fail."""
     with site() as there:
         async with running(
             Hosts((f"once.invalid:{there.port}",)), {"once.invalid": ["127.0.0.1"]}, allowed=everywhere
@@ -275,7 +275,7 @@ async def test_a_connection_waits_for_an_answer_and_not_for_ever():
 
 @pytest.mark.spec("V9")
 async def test_each_connection_is_known_as_that_of_its_call():
-    """The token names it. Without one it is the only box there is; of several, nobody is asked for the nameless."""
+    """The token names the call. Without a token it must be the only box; among several, nobody is asked."""
 
     async def ask_for(call: str, host: str, port: int) -> HostVerdict:
         return "ask" if host == "new.example" else "no"

@@ -1,4 +1,4 @@
-"""There is one road into a box: no other part of the program knows how one is made or starts a program in it."""
+"""There is one way into a box: no other part of the program knows how to make one or start a program in it."""
 
 import ast
 import functools
@@ -32,7 +32,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def calls(tree: ast.Module) -> Iterator[str]:
-    """The words of each call, as `box.start` or `Box`."""
+    """The words of each call, such as `box.start` or `Box`."""
     found = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return (ast.unparse(named) for named in found if isinstance(named, ast.Name | ast.Attribute))
 
@@ -54,7 +54,7 @@ def test_boxes_are_made_and_used_in_two_places_each() -> None:
 
 @pytest.mark.spec("V2")
 def test_nobody_else_starts_a_mechanism_as_a_program() -> None:
-    """Outside of the boxes their names are words for people, never an argument of a call that starts something."""
+    """Outside the box code these names are words for people, never an argument of a call that starts something."""
     found = [
         f"{name}: {ast.unparse(node)[:80]}"
         for name, tree in sources()

@@ -1,4 +1,4 @@
-"""Parts of the sandbox that need no box: the filter of calls, the profile for macOS, the machine as it is found."""
+"""Parts of the sandbox that need no box: the system call filter, the macOS profile, the scan of the machine."""
 
 import ast
 import os
@@ -25,7 +25,7 @@ ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def verdict(program: bytes, arch: int, number: int, *args: int) -> int:
-    """What the kernel would make of the program: 0 for allowed, else the errno."""
+    """The kernel's verdict on the filter: 0 for allowed, otherwise the errno."""
     data = struct.pack("=IIQ6Q", number, arch, 0, *args, *[0] * (6 - len(args)))
     steps = list(struct.iter_unpack("=HBBI", program))
     at, value = 0, 0
@@ -156,7 +156,7 @@ def test_wildcards_of_settings(tmp_path: Path) -> None:
 
 @pytest.mark.spec("V17")
 def test_a_git_file_that_names_any_directory_is_not_followed(ground: Ground, tmp_path: Path) -> None:
-    """A program could write one, and have that directory opened to the next."""
+    """Otherwise a program could write one, and open that directory to the next program."""
     root = Path(ground.project)
     (root / ".git").write_text(f"gitdir: {ground.home}\n")
     assert read_terrain(ground, SandboxRules()).repositories == ()
@@ -241,7 +241,7 @@ WORDS = ("Popen", "run", "call", "check", "getoutput", "open_process", "create_s
 
 
 def starts_programs(path: Path) -> bool:
-    """By the names of what it calls; `anyio.run` starts none."""
+    """Judged by the names of what it calls; `anyio.run` starts none."""
     for node in ast.walk(ast.parse(path.read_text())):
         called = node.func if isinstance(node, ast.Call) else None
         if isinstance(called, ast.Name) and called.id == "Popen":
@@ -256,7 +256,7 @@ def starts_programs(path: Path) -> bool:
 
 @pytest.mark.spec("V19")
 def test_programs_start_only_where_it_is_known() -> None:
-    """A new place would be a way around the sandbox: it must go through `run` with a box, or say here why not."""
+    """A new place would bypass the sandbox: it must go through `run` with a box, or say here why not."""
     found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if starts_programs(path)}
     assert found == set(STARTERS), found ^ set(STARTERS)
 

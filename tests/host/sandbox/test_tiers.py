@@ -1,4 +1,4 @@
-"""Which tier holds: only one whose probe passed, and never another than the one that was asked for."""
+"""Which tier applies: only one whose probe passed, and never another than the one that was asked for."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_a_bubblewrap_on_path_is_not_looked_for(tmp_path: Path) -> None:
 
 @pytest.mark.spec("V2")
 def test_where_namespaces_are_forbidden_landlock_holds(namespaced: House) -> None:
-    """As in a container: the filter of a box forbids namespaces and mounts to what runs in it."""
+    """As in a container: the filter of a box forbids namespaces and mounts to the programs inside."""
     if why := why_not("landlock", "me"):
         miss(why)
     script = f"""cat > find.py <<'END'

@@ -1,4 +1,4 @@
-"""Bundles, saved trees and branches from somebody who means harm: refused in words, and nothing is run or written."""
+"""Malicious bundles, saved trees and branches: refused with a reason, and nothing is run or written."""
 
 import hashlib
 import os
@@ -52,9 +52,9 @@ def put(machines: Machines, data: bytes) -> str:
 
 
 async def refused(machines: Machines, tip: str, data: bytes) -> str:
-    """What the lead says of a branch that is this bundle; it must leave no branch."""
+    """Why the lead refuses this bundle as a branch; no branch may be left."""
     base = git(machines.repo, "rev-parse", "HEAD").strip()
-    other = machines.top / f"clone-{len(list(machines.top.iterdir()))}"  # without what an earlier bundle brought
+    other = machines.top / f"clone-{len(list(machines.top.iterdir()))}"  # without the objects of an earlier bundle
     git(machines.repo, "clone", "-q", "--no-local", str(machines.repo), str(other))
     with pytest.raises(ToolError) as found:
         await machines.land(BranchBack(base, {"": tip}, put(machines, data)), repo=other)
@@ -107,7 +107,7 @@ async def test_bundles_that_are_damaged_or_no_bundles_are_refused(machines: Mach
 
 @pytest.mark.spec("Z11")
 async def test_a_commit_whose_history_is_missing_is_refused(machines: Machines):
-    """The pack lacks a file of its tree: git says so before any branch is made."""
+    """The pack lacks a file of its tree, and git says so before any branch is made."""
     base = git(machines.repo, "rev-parse", "HEAD").strip()
     tip = commit_with(machines.repo, [("100644", b"gone", "1" * 40)])
     words = ["git", "pack-objects", "--stdout", "-q"]
@@ -148,7 +148,7 @@ async def test_parcels_that_lie_are_refused(machines: Machines):
     other = new_repo(machines.top / "other")
     git(other, "commit", "-q", "--amend", "-m", "another")
     tip = git(other, "rev-parse", "HEAD").strip()
-    machines.parcels = [replace(good, tip=tip)]  # the object is a good one, of another commit
+    machines.parcels = [replace(good, tip=tip)]  # the object is valid, but of another commit
     with pytest.raises(ToolError, match="does not hold"):
         await machines.room(replace(journey, base=tip))
     for project in ("../up", "x" * 63, ""):

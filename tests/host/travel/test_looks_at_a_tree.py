@@ -1,4 +1,4 @@
-"""A look at an agent's tree misses nothing, however its repository was left."""
+"""A scan of an agent's tree misses nothing, whatever state its repository is in."""
 
 import os
 import random
@@ -34,7 +34,7 @@ async def saved_of(room: Room) -> SavedTree:
 
 @pytest.mark.spec("Z9")
 async def test_branches_are_seen_however_git_keeps_them(machines: Machines):
-    """Loose, packed, symbolic, and written by hand: git is not asked each time, and nothing is missed."""
+    """Loose, packed, symbolic, and written by hand: we do not ask git each time, and still miss nothing."""
     room = await machines.start()
     tree, first = room.path, git(room.path, "rev-parse", "HEAD").strip()
     assert await room.save() is None
@@ -49,7 +49,7 @@ async def test_branches_are_seen_however_git_keeps_them(machines: Machines):
     assert (await saved_of(room)).refs["refs/heads/link"] == first
     (tree / "new").write_text("new")
     save(tree, "new")
-    git(tree, "update-ref", "refs/elsewhere/x", "HEAD")  # no file below refs/heads has changed by this
+    git(tree, "update-ref", "refs/elsewhere/x", "HEAD")  # this changes no file below refs/heads
     assert (await saved_of(room)).refs["refs/heads/link"] != first
     git(tree, "checkout", "-q", "--detach")
     assert (await saved_of(room)).head == git(tree, "rev-parse", "HEAD").strip()
@@ -93,7 +93,7 @@ async def test_where_attributes_convert_files_one_that_was_only_touched_is_read_
 
 
 def true_tree(room: Room, scratch: Path) -> str:
-    """By git alone, with an index of its own."""
+    """The tree according to git alone, with a separate index."""
     env = os.environ | {"GIT_INDEX_FILE": str(scratch)}
     for words in (["read-tree", "HEAD"], ["add", "-A"]):
         subprocess.run(["git", *words], cwd=room.path, env=env, check=True)
@@ -141,7 +141,7 @@ async def test_a_tree_in_which_nothing_has_changed_needs_no_git(machines: Machin
 
 
 def settled(path: Path) -> None:
-    """Waits until the kernel's clock of files has moved past this one."""
+    """Waits until the kernel's file clock has moved past this file's time."""
     while file_clock() <= path.stat().st_mtime_ns:
         pass
 
@@ -177,7 +177,7 @@ async def test_the_name_of_an_author_cannot_become_a_setting(machines: Machines)
 
 @pytest.mark.spec("Z9")
 async def test_a_commit_that_we_write_is_one_of_git(machines: Machines):
-    """Whoever its author is said to be, git finds nothing wrong with it."""
+    """Whoever is named as its author, git accepts it as valid."""
     journey = await machines.depart()
     machines.author = Author("<>\n", "a<b>\nparent x")
     room = await machines.room(journey)
@@ -191,7 +191,7 @@ async def test_a_commit_that_we_write_is_one_of_git(machines: Machines):
 
 @pytest.mark.spec("Z9")
 async def test_a_file_of_the_same_tick_as_the_last_look_is_read_again(machines: Machines):
-    """It may have been written again within that tick, and nothing but its content would tell."""
+    """It may have been written again within that tick, and only its content would show that."""
     room = await machines.start()
     index, tree = room.path / ".git" / "index", room.path
     written = max(path.stat().st_mtime_ns for path in tree.iterdir() if path.is_file())

@@ -1,4 +1,4 @@
-"""What a call has changed travels in a pack that we write ourselves, and git finds in it what it needs."""
+"""We write a call's changes into a pack ourselves, and git finds in it what it needs."""
 
 import random
 import subprocess
@@ -15,7 +15,7 @@ NAMES = ("a", "b", "b/c", "b/d/e", "old.txt", "README.md", "f/g")
 
 
 def change(tree: Path, choose: random.Random) -> None:
-    """One of the paths is written, removed, or becomes a directory or a file where it was the other."""
+    """Write or remove one of the paths, or turn a directory into a file or the other way round."""
     path = tree / choose.choice(NAMES)
     for above in (path.parent, path):
         if above != tree and above.is_file():
@@ -49,7 +49,7 @@ async def test_whatever_is_changed_arrives(tmp_path: Path, kind: str):
         for _ in range(choose.randint(1, 3)):
             change(room.path, choose)
         if n == 5:
-            git(room.path, "gc", "-q")  # what it has saved lies in a pack from here on
+            git(room.path, "gc", "-q")  # from here on, what it saved is in a pack
         if (saved := await room.save()) is not None:
             chain.append(saved)
     again = await machines.room(journey, "w2", saved=chain)

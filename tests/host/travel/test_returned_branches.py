@@ -14,7 +14,7 @@ from worktree_kit import branches, git, kept_refs, new_repo, save
 
 @pytest.fixture
 async def machines(tmp_path: Path) -> Machines:
-    """One agent has worked elsewhere, and its branch is here."""
+    """One agent has worked elsewhere, and its branch has come back here."""
     found = Machines(tmp_path, new_repo(tmp_path / "repo"))
     room = await found.start()
     (room.path / "README.md").write_text("from far\n")

@@ -1,4 +1,4 @@
-"""The second agent that starts at a commit gets the same tree as the first, without a program of git."""
+"""The second agent that starts at a commit gets the same tree as the first, without running git."""
 
 import os
 from pathlib import Path

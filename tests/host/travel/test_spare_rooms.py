@@ -1,4 +1,4 @@
-"""A room that its agent left as it was serves the next agent, and any trace of the first one keeps it from that."""
+"""A room that its agent left unchanged serves the next agent; any trace of the first one prevents that."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ async def test_an_unchanged_room_serves_the_next_agent_under_its_own_name(machin
 
 
 def rewritten_in_place(tree: Path) -> None:
-    """With the old times: only the time of the change of its inode tells."""
+    """Rewritten with the old times: only the inode's change time shows it."""
     file = tree / "old.txt"
     facts = file.stat()
     with file.open("r+b") as opened:
@@ -87,7 +87,7 @@ async def test_a_room_with_any_trace_of_its_agent_serves_nobody(machines: Machin
     await next_room(machines, "first")
     room = await next_room(machines, "writer")
     TRACES[trace](room.path)
-    with (room.path / "README.md").open() as kept:  # its inode is nobody else's while it is open
+    with (room.path / "README.md").open() as kept:  # while it is open, nobody else gets its inode
         await room.close()
         second = await next_room(machines, "second")
         assert (second.path / "README.md").stat().st_ino != os.fstat(kept.fileno()).st_ino
@@ -98,11 +98,11 @@ async def test_a_room_with_any_trace_of_its_agent_serves_nobody(machines: Machin
 
 @pytest.mark.spec("Z9")
 async def test_what_is_written_in_the_tick_of_the_seal_is_seen(machines: Machines):
-    """Again and again, because only some of the rooms are written to within their tick."""
+    """Repeated, because only some of the rooms are written to within their tick."""
     await next_room(machines, "first")
     for n in range(20):
         room = await next_room(machines, f"writer{n}")
-        (room.path / "README.md").write_text("HELLO\n")  # as long as it was
+        (room.path / "README.md").write_text("HELLO\n")  # the same length as before
         await room.close()
         reader = await next_room(machines, f"reader{n}")
         assert (reader.path / "README.md").read_text() == "hello\n"

@@ -1,4 +1,4 @@
-"""A tree is saved after each call, made again on another machine, and comes back as a branch."""
+"""A tree is saved after each call, restored on another machine, and comes back as a branch."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def machines(tmp_path: Path) -> Machines:
 
 
 def look(top: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file and link: mode and content."""
+    """Mode and content of every file and link."""
     found = dict[str, tuple[int, bytes]]()
     for place, folders, names in os.walk(top):
         folders[:] = [name for name in folders if name != ".git"]
@@ -40,7 +40,7 @@ async def saved_of(room: Room, path: Path | None = None) -> SavedTree:
 
 @pytest.mark.spec("Z9")
 async def test_a_tree_is_as_it_was_on_another_machine(machines: Machines):
-    """Commits, branches, changed, deleted, new and renamed files, links, modes and odd names; staged is unstaged."""
+    """Commits, branches, links, modes, odd names; changed, deleted, new and renamed files; staged becomes unstaged."""
     journey = await machines.depart()
     room = await machines.room(journey)
     tree, chain = room.path, list[SavedTree]()
@@ -70,14 +70,14 @@ async def test_a_tree_is_as_it_was_on_another_machine(machines: Machines):
         assert git(again.path, *words) == git(tree, *words)
     staged = git(again.path, "diff", "--cached", "--name-only")
     assert staged == "" and " M README.md" in git(again.path, "status", "--porcelain")
-    assert await again.save() is None  # nothing has changed by being moved
+    assert await again.save() is None  # moving changed nothing
 
 
 @pytest.mark.spec("Z9")
 async def test_whoever_goes_on_saves_on_top_and_can_be_lost_again(machines: Machines):
     journey = await machines.depart()
     room, chain = await machines.room(journey), list[SavedTree]()
-    for n in range(40):  # more than go into one chain
+    for n in range(40):  # more than fit into one chain
         worker = f"w{n // 15}"
         if n % 15 == 0 and n:
             room = await machines.room(journey, worker, saved=chain)
@@ -88,7 +88,7 @@ async def test_whoever_goes_on_saves_on_top_and_can_be_lost_again(machines: Mach
     last = await machines.room(journey, "w9", saved=chain)
     assert look(last.path) == look(room.path) and sum(tree.whole for tree in chain) == 2
     assert git(last.path, "status", "--porcelain") == git(room.path, "status", "--porcelain")
-    short = await machines.room(journey, "w10", saved=chain[32:])  # nothing before the last whole one is needed
+    short = await machines.room(journey, "w10", saved=chain[32:])  # nothing before the last whole tree is needed
     assert look(short.path) == look(room.path)
 
 
@@ -205,7 +205,7 @@ async def test_file_and_directory_change_places(machines: Machines):
 
 @pytest.mark.spec("Z9")
 async def test_an_agent_that_hides_changes_or_collects_garbage_loses_nothing(machines: Machines):
-    """Settings and marks of its clone are the agent's own; what is saved does not depend on them."""
+    """An agent may set what it likes in its clone; saving does not depend on it."""
     journey = await machines.depart()
     room = await machines.room(journey)
     git(room.path, "update-index", "--assume-unchanged", "README.md")
@@ -277,7 +277,7 @@ async def test_a_teammates_branch_is_brought_up_to_date(machines: Machines):
     second = await machines.land(await room.back())
     assert first.branch == second.branch == "worktree-far"
     assert git(machines.repo, "log", "--format=%s", "-1", "worktree-far") == "both\n"
-    git(room.path, "reset", "-q", "--hard", "HEAD~1")  # it takes everything back
+    git(room.path, "reset", "-q", "--hard", "HEAD~1")  # the agent undoes everything
     third = await machines.land(await room.back())
     assert third.tip == git(machines.repo, "rev-parse", "HEAD").strip()
 
@@ -290,7 +290,7 @@ async def test_a_name_that_is_taken_by_other_work_gets_a_number(machines: Machin
     back = await room.back()
     landed = await machines.land(back)
     assert landed.branch == "worktree-far-2" and (await machines.land(back)).branch == "worktree-far-2"
-    git(machines.repo, "checkout", "-q", "worktree-far-2")  # a person has it checked out: it is theirs now
+    git(machines.repo, "checkout", "-q", "worktree-far-2")  # a person has it checked out, so it is theirs now
     (room.path / "y").write_text("y")
     assert (await machines.land(await room.back())).branch == "worktree-far-3"
     assert git(machines.repo, "status", "--porcelain") == ""

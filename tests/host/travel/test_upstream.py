@@ -1,4 +1,4 @@
-"""Code that workers fetch from a git remote themselves: from where, by whose leave, and what is checked."""
+"""Workers fetch code from a git remote themselves: from where, with whose permission, and what is checked."""
 
 import subprocess
 from pathlib import Path
@@ -53,7 +53,7 @@ async def test_a_worker_fetches_only_from_where_its_person_allows(machines: Mach
 
 @pytest.mark.spec("Z28", "Z11")
 async def test_what_a_remote_gives_is_checked(machines: Machines, monkeypatch: pytest.MonkeyPatch):
-    """A commit that is not there any more, objects that git's own check refuses, and addresses that run programs."""
+    """A missing commit, objects that git's own check refuses, and addresses that would run programs."""
     (machines.top / "own").write_text("[fetch]\n\tfsckObjects = false\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(machines.top / "own"))
     up, journey = machines.top / "up.git", await machines.depart(fetch="origin")

@@ -1,4 +1,4 @@
-"""An editor for tests: it starts the real program, keeps all that it hears, and checks it by the official models."""
+"""An editor for tests: it starts the real program, keeps everything it receives, and checks it by official models."""
 
 import json
 import os
@@ -18,7 +18,7 @@ schema = pytest.importorskip("acp.schema")
 
 LIMIT = 40.0
 ARGV = [sys.executable, "-m", "teamwright", "acp"]
-YOUNG = {"notice", "compaction_update", "subagent_update", "session_message"}  # updates that the package lacks yet
+YOUNG = {"notice", "compaction_update", "subagent_update", "session_message"}  # not in the package yet
 RESULTS = {
     "initialize": "InitializeResponse",
     "session/new": "NewSessionResponse",
@@ -176,7 +176,7 @@ class Editor:
         return "".join(u["content"].get("text", "") for u in self.updates(session, kind))
 
     def calls(self, session: str) -> dict[str, Json]:
-        """By id: the fields as they are at last, every status, and every text that it showed."""
+        """By id: the final fields, every status, and every text that it showed."""
         found: dict[str, Json] = {}
         for update in self.updates(session):
             if update["sessionUpdate"] in ("tool_call", "tool_call_update"):
@@ -202,7 +202,7 @@ class Editor:
 
 
 class Workshop:
-    """A home, a project and a script for editors; several may come one after the other."""
+    """A home, a project and a script for editors; several editors may come one after the other."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.project = root / "home", root / "project"
@@ -273,7 +273,7 @@ def agent(script: str, *, background: bool = False, **more: Any) -> Json:
 
 
 async def appears(path: Path, limit: float = LIMIT) -> str:
-    """The text of a file, once there is some."""
+    """Wait until a file has some text, and return it."""
     with anyio.fail_after(limit):
         while not (path.exists() and path.read_text().strip()):
             await anyio.sleep(0.01)

@@ -148,7 +148,7 @@ MAIL = {"to": "bob", "message": "SCRIPT:two the words", "summary": "a note"}
 
 @pytest.mark.spec("J19")
 async def test_a_team_is_cards_and_a_plan(shop: Workshop) -> None:
-    """Each teammate works and rests in its card; mail stands with its sender; the shared list is the plan."""
+    """Each teammate works and rests in its card; mail is in its sender's card; the shared list is the plan."""
     tasks = [tool("TaskCreate", subject="grammar", description="x", owner="ada")]
     lead = [*team("ada", "bob"), tasks, wait_for("told"), tool("TaskUpdate", taskId="1", status="completed"), "done"]
     shop.play(
@@ -172,7 +172,7 @@ async def test_a_team_is_cards_and_a_plan(shop: Workshop) -> None:
 
 @pytest.mark.spec("J19")
 async def test_mail_of_child_sessions_is_told_whole(shop: Workshop) -> None:
-    """In the session of its sender: the words themselves, not what they are about."""
+    """In the session of its sender: the words themselves, not their summary."""
     lead = [*team("ada", "bob"), wait_for("told"), "done"]
     ada, bob = [tool("SendMessage", **MAIL), "rest"], [bash("touch told"), "rest"]
     shop.play({"main": lead, "ada": ada, "bob": ["ready"], "two": bob})

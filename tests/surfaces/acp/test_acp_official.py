@@ -1,4 +1,4 @@
-"""The official client package drives the program: its models read everything, and its connection writes everything."""
+"""The official client package drives the program: its models read everything, its connection writes everything."""
 
 import subprocess
 from typing import Any
@@ -14,7 +14,7 @@ LIMIT = 60.0
 
 
 class Client(acp.Client):  # type: ignore[misc, name-defined]
-    """Says yes to everything and keeps what it is told, as the package's own objects."""
+    """Says yes to everything and keeps what it receives, as the package's own objects."""
 
     def __init__(self) -> None:
         self.updates: list[Any] = []

@@ -21,7 +21,7 @@ def again(session: str, shop: Workshop) -> dict[str, Any]:
 
 @pytest.mark.spec("J23")
 async def test_sessions_are_listed_in_pages(shop: Workshop) -> None:
-    """Those of a directory or all, the newest first; nothing without words."""
+    """The sessions of a directory or of all, newest first, and none without words."""
     shop.play(["hi"])
     other = shop.home / "other"
     other.mkdir()
@@ -123,7 +123,7 @@ def start(shop: Workshop, *args: str) -> "subprocess.Popen[bytes]":
 
 
 async def the_session(shop: Workshop) -> str:
-    """The one that somebody else has begun, once it listens."""
+    """The session that somebody else has begun, once it listens."""
     run = shop.home / ".teamwright" / "run"
     with anyio.fail_after(30):
         while not (found := list(run.glob("session-*.door")) if run.exists() else []):
@@ -133,7 +133,7 @@ async def the_session(shop: Workshop) -> str:
 
 @pytest.mark.spec("J26", "J15")
 async def test_a_session_of_a_terminal_is_open_in_the_editor_as_well(shop: Workshop) -> None:
-    """What happens there is told here, a question can be answered here, and a prompt of here is answered there."""
+    """The editor shows what happens there, a question can be answered here, and a prompt from here is answered."""
     wait = bash("for n in $(seq 800); do [ -e joined ] && break; sleep 0.02; done")
     shop.play({"main": [wait, ["hello from there", bash("touch answered")], "done there"], "here": ["said here"]})
     settings = json.dumps({"permissions": {"allow": [f"Bash({wait['input']['command']})"]}})
@@ -169,7 +169,7 @@ async def test_a_question_of_there_is_answered_here(shop: Workshop) -> None:
 
 @pytest.mark.spec("J26", "J15")
 async def test_a_session_of_the_editor_is_open_for_others(shop: Workshop) -> None:
-    """A second editor is a guest like a terminal: its prompt is told in the first one as somebody's words."""
+    """A second editor is a guest like a terminal: the first one shows its prompt as somebody else's."""
     shop.play({"main": ["hi"], "more": ["for both"]})
     async with shop.editor() as editor:
         session = await editor.new(shop.project)
@@ -237,7 +237,7 @@ async def test_after_a_kill_nothing_is_run_again(shop: Workshop) -> None:
 
 @pytest.mark.spec("J25", "J7")
 async def test_closing_ends_every_call_before_it_is_answered(shop: Workshop) -> None:
-    """The command, and the card of an agent in the background that outlives the turn."""
+    """The command, and the card of a background agent that outlives the turn."""
     work = [agent("child", background=True), bash("echo $$ > begun; sleep 300")]
     shop.play({"main": [work, "never"], "child": [bash("echo $$ > child; sleep 300"), "never"]})
     async with shop.editor(*UNASKED) as editor:

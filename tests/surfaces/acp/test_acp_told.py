@@ -1,4 +1,4 @@
-"""Commands, usage, titles, notices, servers: what stands around the turns."""
+"""Commands, usage, titles, notices, servers: what is sent beside the turns."""
 
 import json
 import subprocess
@@ -104,7 +104,7 @@ def server(shop: Workshop, name: str) -> dict[str, Any]:
 @pytest.mark.spec("J21", "J32")
 @pytest.mark.parametrize("young", [True, False])
 async def test_servers_of_the_editor(shop: Workshop, young: bool) -> None:
-    """One works in the first request, one cannot start and is told; the session goes on."""
+    """One works in the first request; one cannot start and is reported; the session continues."""
     shop.play([tool("mcp__good__echo", text="over-mcp"), "done"])
     broken = {"name": "broken", "command": "/nowhere/at-all", "args": [], "env": []}
     capabilities = {"session": {"notices": {}}} if young else {}

@@ -1,4 +1,4 @@
-"""Prompts and turns: what is told, in which order, and how each ends."""
+"""Prompts and turns: what is sent, in which order, and how each ends."""
 
 import json
 from collections.abc import Callable
@@ -110,7 +110,7 @@ async def test_thoughts_and_words_of_a_reply(shop: Workshop) -> None:
 
 @pytest.mark.spec("J7")
 async def test_every_call_ends_once(shop: Workshop) -> None:
-    """Good, bad, unknown, unreadable, denied: a card for each, closed before the turn's answer."""
+    """Good, bad, unknown, unreadable, denied: each has a card, closed before the turn's answer."""
     calls = [bash("echo fine"), bash("exit 3"), tool("NoSuchTool"), tool("Read", file_path=7), bash("touch denied")]
     shop.play([calls, "done"])
     settings = json.dumps({"permissions": {"allow": ["Bash(echo *)", "Bash(exit *)"], "deny": ["Bash(touch *)"]}})

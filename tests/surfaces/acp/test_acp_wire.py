@@ -1,4 +1,4 @@
-"""The connection itself: bad lines, bad requests, an editor that goes."""
+"""The connection itself: bad lines, bad requests, an editor that leaves."""
 
 import json
 import os
@@ -93,7 +93,7 @@ async def test_only_protocol_lines_reach_the_editor(shop: Workshop) -> None:
 
 @pytest.mark.spec("J2")
 async def test_initialize_is_quick_and_needs_nothing(shop: Workshop) -> None:
-    """Without a model, from a directory that cannot be read as a project; the newest version we have is 1."""
+    """Without a model, and from a directory that cannot be read as a project; our newest version is 1."""
     async with shop.editor(model=False, trust=False, hello=False) as editor:
         info = await editor.call("initialize", protocolVersion=99)
         assert info["protocolVersion"] == 1 and info["agentInfo"]["name"] == "teamwright"
@@ -174,7 +174,7 @@ async def test_an_editor_that_does_not_listen_any_more_is_left(shop: Workshop) -
 
 @pytest.mark.spec("J6")
 def test_a_slow_reader_loses_nothing(shop: Workshop) -> None:
-    """More words than are kept waiting for it come while it does not read at all."""
+    """While it does not read at all, more words come than are queued for it."""
     words = "0123456789 " * 1_000_000
     shop.play([words])
     with shop.errors.open("ab") as errors:
@@ -213,7 +213,7 @@ def test_a_slow_reader_loses_nothing(shop: Workshop) -> None:
 
 
 def wait_until_long(path: Path, size: int) -> None:
-    """The reply stands in the transcript: all of it was said while nobody read."""
+    """Wait until the transcript has the reply: all of it was said while nobody read."""
     limit = time.monotonic() + 60
     while path.stat().st_size < size:
         assert time.monotonic() < limit

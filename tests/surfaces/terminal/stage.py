@@ -1,4 +1,4 @@
-"""The app on a stage: a real session with a scripted model, keys pressed, the screen read."""
+"""The app on a stage: a real session with a scripted model; presses keys and reads the screen."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -33,12 +33,12 @@ class Stage:
 
     @property
     def screen(self) -> str:
-        """What stands on the screen, line by line."""
+        """The screen, line by line."""
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips)
 
     async def until(self, done: Callable[[], object], what: str = "") -> None:
-        """Wait for something that can be seen."""
+        """Wait for something visible."""
         end = time.monotonic() + LIMIT
         while not done():
             assert time.monotonic() < end, f"never came: {what}\n{self.screen}"

@@ -1,4 +1,4 @@
-"""What helps with typing: search of earlier prompts, an editor, pictures of the clipboard; suspending the app."""
+"""Aids for typing: search of earlier prompts, an editor, pictures from the clipboard; suspending the app."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ async def test_prompts_of_all_projects_are_searched(walker: Any) -> None:
         await stage.until(lambda: stage.app.prompt.text == "paint the shelf\nin green\nand well")
         await stage.press("ctrl+c")
         await searching(stage)
-        await stage.shows("3 of 3 prompts")  # what was cleared here now counts as said here
+        await stage.shows("3 of 3 prompts")  # what was cleared here now counts as a prompt of this session
         await stage.press("ctrl+r", "ctrl+r", "escape")
         await stage.until(lambda: len(stage.app.screen_stack) == 1)
         assert not stage.app.prompt.text

@@ -1,4 +1,4 @@
-"""The person is called when something waits and they look elsewhere; nobody else's words get into the call."""
+"""The person is alerted if something waits and they look elsewhere; untrusted words never get into the alert."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def frame(terminal: Terminal) -> str:
 
 
 def ask(terminal: Terminal, settings: dict[str, object], *, look_away: bool) -> bytes:
-    """All that the program writes until the question is there."""
+    """Everything that the program writes until the question appears."""
     folder = terminal.home / ".teamwright"
     folder.mkdir(exist_ok=True)
     (folder / "settings.json").write_text(json.dumps({"teamwright": settings}))

@@ -146,7 +146,7 @@ async def test_where_nothing_is_trusted_only_the_persons_own_rules_count(walker:
     remember(asked, trusted=True)
     assert open_workspace(walker.options()).trusted
     both = {**local(walker), "model": "x"}
-    (walker.project / LOCAL).write_text(json.dumps(both))  # somebody else's change is news
+    (walker.project / LOCAL).write_text(json.dumps(both))  # another process's change is news
     assert not open_workspace(walker.options()).trusted and rules_of(walker) == []
 
 

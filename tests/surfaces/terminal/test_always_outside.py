@@ -1,4 +1,4 @@
-"""A yes to leaving the sandbox that lasts: for the session or the project, for these very words alone."""
+"""A lasting yes to leaving the sandbox: for the session or the project, for exactly these words."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.spec("V14")]
 
 @pytest.fixture
 def out(walker: Any) -> Any:
-    """A command that leaves a mark where only programs outside write."""
+    """A command that leaves a mark where only programs outside can write."""
     options = walker.options(sandbox=True)
     setup = read_sandbox(options, open_workspace(options))
     if setup is None or not setup.holds:

@@ -1,4 +1,4 @@
-"""What was asked and answered stays in the conversation: the answers to an agent's questions, and plans."""
+"""Questions stay in the conversation with their answers: those of an agent, and plans."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ PLANS = [[call("EnterPlanMode")], [call("ExitPlanMode", plan=PLAN)], "Carried ou
 
 
 async def choose(stage: Stage, key: str) -> None:
-    """A dialog is deaf for a moment when it comes up."""
+    """Choose an answer; a dialog ignores input when it has just appeared."""
     listing = stage.app.screen.query_one(Choices)
     await stage.until(lambda: not listing.deaf, "ears")
     await stage.press(key)

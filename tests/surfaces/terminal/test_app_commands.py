@@ -1,4 +1,4 @@
-"""The commands of the app in a session that has what they are about."""
+"""The app's commands, in a session that has something for each of them."""
 
 import json
 import os

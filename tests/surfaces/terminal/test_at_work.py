@@ -21,7 +21,7 @@ SLOW = {"text": "slow " * 5_000, "pace": 100}
 
 
 def crew(*children: Any) -> ScriptedModel:
-    """A main agent that starts these in the background, each with steps of its own."""
+    """A main agent that starts these agents in the background, each with its own steps."""
     calls = [
         call("Agent", description=f"part {n}", prompt=f"SCRIPT:c{n}", run_in_background=True)
         for n, _ in enumerate(children)
@@ -49,7 +49,7 @@ async def test_one_agent_is_stopped_from_the_panel_then_all(walker: Any) -> None
 
 
 async def press_until(stage: Stage, key: str, done: Callable[[], object]) -> None:
-    """A list is deaf for a moment when it comes up."""
+    """Press until it has an effect; a list ignores input when it has just appeared."""
     end = time.monotonic() + LIMIT
     while not done():
         assert time.monotonic() < end, stage.screen

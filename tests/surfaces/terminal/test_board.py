@@ -1,4 +1,4 @@
-"""The task board: order, owners, what waits for what, and a task shown whole."""
+"""The task board: order, owners, dependencies, and the view of a whole task."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The checklist above the input: which tasks, in which order, when it goes, and what the status line says by it."""
+"""The checklist above the input: which tasks, in which order, when it disappears, and what the status line adds."""
 
 from typing import Any
 

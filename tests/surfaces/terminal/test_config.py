@@ -1,4 +1,4 @@
-"""`/config`: settings are chosen or typed, written to the person's own file, and refused where they do not fit."""
+"""`/config`: settings are chosen or typed, written to the person's own file, and refused if invalid."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A yes is meant: No is what Enter gives, padding is a count, and nothing is allowed that nobody could see."""
+"""A yes is deliberate: Enter means No, padding is a count, and nothing unseen can be allowed."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ async def test_no_yes_before_the_last_line_was_seen(key: str, size: tuple[int, i
         if key == "click":
             await pilot.click("Choices", offset=(3, 1))
         else:
-            await pilot.press("down", "enter", key)  # Down finds nothing but No before it is read
+            await pilot.press("down", "enter", key)  # before it was read, Down reaches only No
         await until(pilot, lambda: True)
         assert not [one for one in answered(host) if isinstance(one[1], Allow)]
     host = dialog(question(command=LONG))
@@ -118,7 +118,7 @@ async def test_a_dialog_that_closes_is_laid_out_no_more() -> None:
     host = dialog(question(command="make"))
     async with host.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "Ctrl+L: decide later" in screen_text(host))
-        await host.screen.query(".dialog--more").remove()  # as its parts go, one by one
+        await host.screen.query(".dialog--more").remove()  # the parts disappear one by one
         make_room(host.screen)
         show_hidden(host.screen, Sheet.Scrolled(1, 2, 3), yes=())
 

@@ -1,4 +1,4 @@
-"""The demo in the app: a stranger watches a team, answers its question, reads a teammate's work, and leaves."""
+"""The demo in the app: a newcomer watches a team, answers its question, reads a teammate's work, and leaves."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -143,7 +143,7 @@ async def test_who_does_not_wait_for_the_answer_reads_the_prompt(walker: Any) ->
 
 @pytest.mark.parametrize("size", [(100, 34), (80, 24)])
 async def test_new_lines_are_followed_after_a_dialog(walker: Any, size: tuple[int, int]) -> None:
-    """The room that it gives back must not look as if somebody had scrolled."""
+    """The room that the dialog gives back must not count as scrolling."""
     (walker.project / "calc.py").write_text("def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n")
     edit = call(
         "Edit",

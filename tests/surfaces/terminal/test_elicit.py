@@ -1,4 +1,4 @@
-"""A server's questions to the person: each kind of field, what is wrong with an answer, and every way out."""
+"""A server's questions to the person: each kind of field, errors in an answer, and every way out."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the app makes of transcripts of which it folds only the end."""
+"""How the app shows transcripts of which it folds only the end."""
 
 from pathlib import Path
 from typing import cast
@@ -22,7 +22,7 @@ MAIN, ADA, BOB = AgentId(SESSION), AgentId("ada"), AgentId("bob")
 
 
 class Shelf:
-    """A session that has ended: all that there is of it is its files."""
+    """A session that has ended: only its files are left."""
 
     def __init__(self, root: Path) -> None:
         self.home = Home(root)

@@ -1,4 +1,4 @@
-"""The program in a real terminal: started, typed into, looked at, left; at three sizes."""
+"""The program in a real terminal at three sizes: start it, type, look, leave."""
 
 import json
 import os
@@ -124,13 +124,13 @@ def test_no_colour_means_no_colour(narrow: Terminal) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Path, told: bool) -> None:
-    """Also where whoever started it keeps the signal to themselves."""
+    """Also if its parent process ignores the signal."""
     (tmp_path / "script.json").write_text('["done"]')
     argv = [sys.executable, "-m", "teamwright", "--model", f"script/{tmp_path}/script.json"]
     argv = argv if told else ["/bin/sh", "-c", 'trap "" HUP; "$@"; exit $?', "sh", *argv]
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "LINES": "40", "COLUMNS": "100"}
-    env |= {"TEAMWRIGHT_SANDBOX": "off"}  # nothing is offered at the start
+    env |= {"TEAMWRIGHT_SANDBOX": "off"}  # so that the start offers nothing
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
@@ -147,7 +147,7 @@ def test_the_program_ends_in_good_order_when_its_terminal_is_closed(tmp_path: Pa
 
 
 def test_a_terminal_that_is_closed_while_the_app_closes_leaves_nothing_behind(tmp_path: Path) -> None:
-    """What is stopped then may take its time; the signal must not end the program in the middle of that."""
+    """Shutting down may take a while; the signal must not end the program in the middle of it."""
     stubborn = "trap '' TERM HUP; echo $$ > pid; while :; do sleep 1; done"
     script = [{"tool": "Bash", "input": {"command": stubborn, "run_in_background": True}}, "It runs."]
     (tmp_path / "script.json").write_text(json.dumps(script))

@@ -1,4 +1,4 @@
-"""The app only watches: it is killed while teammates work in other processes, and comes back to the same picture."""
+"""The app only watches: it is killed while teammates work in other processes, and returns to the same screen."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ WAIT = "until [ -e go ]; do sleep 0.05; done; echo ada >> log"
 
 
 def mates(home: Path) -> list[int]:
-    """Processes of teammates with this home."""
+    """Teammates' processes with this home."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         try:
@@ -43,7 +43,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 @pytest.fixture
 def panes() -> Iterator[dict[str, str]]:
-    """A place for the tmux server of the teammates; its sockets need a short path."""
+    """A directory for the teammates' tmux server; its sockets need a short path."""
     with tempfile.TemporaryDirectory(prefix="tw") as sockets:
         yield {"TMUX_TMPDIR": sockets}
         for socket in Path(sockets).glob("tmux-*/*"):

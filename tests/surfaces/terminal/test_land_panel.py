@@ -1,4 +1,4 @@
-"""The landing queue in the app: order, reasons, what is known of one branch, and what other processes do."""
+"""The landing queue in the app: order, reasons, details of a branch, and what other processes do."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The app in a real terminal, opened and left without a word: no session stays behind."""
+"""The app in a real terminal, opened and left without a prompt: no session is left behind."""
 
 import os
 import re
@@ -64,7 +64,7 @@ def test_a_third_ctrl_c_while_it_closes_does_not_lose_the_line(terminal: Termina
     terminal.keys("C-d")
     while terminal.tmux("display-message", "-p", "-t", "one", "#{alternate_on}").strip() != "0":
         assert time.monotonic() < end
-    os.kill(pid, signal.SIGINT)  # the terminal is the shell's again: a key is a signal
+    os.kill(pid, signal.SIGINT)  # the terminal is the shell's again, so a key is a signal
     screen = terminal.shows("LEFT")
     assert "Resume this session with: teamwright --resume" in screen and "Traceback" not in screen
 

@@ -1,4 +1,4 @@
-"""The light theme can be read: every colour of a text stands out from what is behind it."""
+"""The light theme is readable: every text colour contrasts with its background."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from teamwright.surfaces.terminal.render import themes
 from teamwright.surfaces.terminal.render.themes import LIGHT
 
 pytestmark = pytest.mark.anyio
-ENOUGH = 4.5  # as WCAG 2 asks of text
+ENOUGH = 4.5  # the contrast that WCAG 2 asks for
 SIZES = [(40, 24), (100, 30), (120, 34), (200, 50)]
 BARS = set("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉│─╭╮╰╯ ")
 
@@ -33,7 +33,7 @@ def hex_of(style: Style | None, part: str, default: str) -> str:
 
 
 def faint(app: Any) -> dict[str, float]:
-    """Texts on the screen that do not stand out."""
+    """Texts on the screen with too little contrast."""
     lines = app.screen._compositor.render_update(full=True).strips
     found: dict[str, float] = {}
     for segment in (segment for line in lines for strip in line for segment in strip):

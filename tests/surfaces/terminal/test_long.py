@@ -1,4 +1,4 @@
-"""A long conversation: it is there at once, all of it can be scrolled to, and little of it is in memory."""
+"""A long conversation: shown at once, scrollable to its start, with only a small part in memory."""
 
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ async def test_what_is_dropped_from_memory_stays_where_it_is_read(walker: Any) -
 
 
 async def walk_pages(stage: Stage, by: int, last: str) -> list[str]:
-    """Every line that is passed, once, page by page until this text is seen."""
+    """Every line on the way, once, page by page until this text is visible."""
     talk = stage.app.conversation
     room = talk.size.height
     passed = before = [talk.render_line(y).text.strip() for y in range(room)]

@@ -1,4 +1,4 @@
-"""Files are named from the working directory, and a small change fits a small screen."""
+"""Files are shown relative to the working directory, and a small change fits a small screen."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A status line of the person's own: what the command reads, what is shown of its output, when it runs, its faults."""
+"""The person's own status line: what the command reads, what of its output is shown, when it runs, its errors."""
 
 import json
 import time

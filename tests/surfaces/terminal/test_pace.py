@@ -1,4 +1,4 @@
-"""What an app does in which nothing happens: next to nothing."""
+"""An idle app does next to nothing."""
 
 import os
 import pty
@@ -45,14 +45,14 @@ async def test_a_screen_on_which_nothing_changes_comes_to_rest_and_a_wake_up_end
         before = drawn[0]
         pace.wake()
         assert not pace.at_rest
-        await until(lambda: drawn[0] > before + 2)  # sooner than the rare beat alone
+        await until(lambda: drawn[0] > before + 2)  # sooner than the slow beat alone would show it
         changing[0] = True
         await until(lambda: drawn[0] > before + 20)
 
 
 @pytest.mark.anyio
 async def test_keys_are_heard_by_a_thread_that_sleeps_until_one_is_pressed() -> None:
-    """A lone Esc too, which nothing follows; and leaving wakes it."""
+    """A lone Esc too, without a key after it; and leaving wakes the thread."""
     master, slave = pty.openpty()
     heard: list[Any] = []
 

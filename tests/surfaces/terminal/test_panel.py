@@ -1,4 +1,4 @@
-"""The panel of agents: a tree with state, doings, tokens, money and time; opening, stopping, switching."""
+"""The panel of agents: a tree with state, activity, tokens, money and time; opening, stopping, switching."""
 
 import pytest
 from tui_parts import EVIL, MAIN, NOW, Host, add, ask, make_view, question, screen_text, side_host, until

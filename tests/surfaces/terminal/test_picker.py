@@ -1,4 +1,4 @@
-"""The picker of sessions: found, narrowed, chosen; other directories; damaged ones cannot be taken."""
+"""The session picker: search, filters, choice; other directories; damaged sessions cannot be chosen."""
 
 import pytest
 from tui_parts import Host, screen_text, until

@@ -1,4 +1,4 @@
-"""Rewind in a real terminal, where two presses of Esc may come as one piece."""
+"""Rewind in a real terminal, where two presses of Esc may arrive as one piece."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Rewind in the app: Esc Esc and /rewind, the list of prompts, what goes back, and what others changed."""
+"""Rewind in the app: Esc Esc and /rewind, the list of prompts, what goes back, and others' changes."""
 
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ async def test_what_others_changed_is_listed_and_asked_about(walker: Walker, ans
 async def test_there_is_nothing_to_go_back_to(walker: Walker) -> None:
     async with staged(walker, ["hello"], **KEPT) as stage:
         said = "there is no prompt to go back to yet"
-        for _ in range(20):  # on a slow machine two presses can come too late to be one
+        for _ in range(20):  # on a slow machine, two presses can come too far apart to count as a pair
             if said not in stage.screen:
                 await stage.press("escape", "escape")
         await stage.shows(said)

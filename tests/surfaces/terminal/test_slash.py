@@ -194,7 +194,7 @@ async def test_a_rule_is_removed_from_a_list_after_a_yes(walker: Any) -> None:
         await stage.session.submit(AddRules(("Bash(yarn *)", "Bash(make *)"), "allow"))
         await stage.say("/permissions")
         await stage.shows("2 of 2")
-        await stage.type("y")  # a letter to search by, as long as nothing is chosen
+        await stage.type("y")  # a letter of the search, as long as nothing is chosen
         await stage.shows("1 of 2")
         await stage.press("enter")
         await stage.shows("Remove allow Bash(yarn *) session?")

@@ -1,4 +1,4 @@
-"""The main screens, letter by letter. After a change that is meant: `pytest THIS_FILE --update-snapshots`."""
+"""The main screens, letter by letter. After an intended change: `pytest THIS_FILE --update-snapshots`."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ ASKED = [{
     "question": "Which wire format?", "header": "Format", "multiSelect": False,
     "options": [{"label": "JSON", "description": "plain"}, {"label": "CBOR", "description": "small"}],
 }]  # fmt: skip
-# What differs from run to run: times, clocks, ids. What takes their place is as long as they are, where that can be.
+# What differs from run to run (times, clocks, ids) is replaced, by text of the same length where possible.
 _MASKS = (
     (re.compile(r"\d\d:\d\d:\d\d"), "HH:MM:SS"),
     (re.compile(r"\b\d\d:\d\d\b"), "HH:MM"),
@@ -53,7 +53,7 @@ Check = Callable[[str], None]
 
 @pytest.fixture
 def same(request: pytest.FixtureRequest, tmp_path: Path) -> Check:
-    """Is the screen as it was written down?"""
+    """Does the screen equal its snapshot?"""
 
     def check(text: str) -> None:
         name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
@@ -77,7 +77,7 @@ async def shown(host: Host, size: tuple[int, int], words: str) -> str:
     async with host.run_test(size=size) as pilot:
         await until(pilot, lambda: words in screen_text(host))
         last = ""
-        while last != (last := screen_text(host)):  # a panel is laid out again when its rows are there
+        while last != (last := screen_text(host)):  # a panel is laid out again once its rows are there
             await pilot.pause(0.1)
         return last
 

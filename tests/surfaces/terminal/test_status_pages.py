@@ -23,7 +23,7 @@ SMALL = Path(__file__).parent.parent.parent / "servers" / "small_mcp.py"
 
 
 def settle(folder: Path, log: Path) -> None:
-    """One server that works, and one that ends at once."""
+    """One server that works, and one that exits at once."""
     folder.mkdir(parents=True, exist_ok=True)
     servers = {
         "shelf": {"command": sys.executable, "args": [str(SMALL), str(log)]},
@@ -90,7 +90,7 @@ async def test_a_failure_from_before_anybody_watched_is_seen_once_by_everybody(w
         with anyio.fail_after(30):
             while not session.brought.failures:
                 await anyio.sleep(0)
-        for _ in range(2):  # the first watch brings what came too early, the second does not
+        for _ in range(2):  # the first watch brings what came too early; the second does not
             _, now, live = await port.join()
             live.close()  # what waits in it is still given
             warned = [r.event.text for r in [*now, *[r async for r in live]] if isinstance(r.event, Warned)]

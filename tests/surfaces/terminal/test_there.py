@@ -1,4 +1,4 @@
-"""The app at the door of a session: everything that it can do here, it can do there."""
+"""The app at another session's door: it can do everything that it can do in its own session."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

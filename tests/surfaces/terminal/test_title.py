@@ -1,4 +1,4 @@
-"""The terminal's title: project and state, nothing of a model's words unsafe, the old one put back."""
+"""The terminal's title: project and state, no unsafe words of a model, and the old title restored."""
 
 import shutil
 from collections.abc import Iterator

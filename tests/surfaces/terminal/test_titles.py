@@ -1,4 +1,4 @@
-"""What a call is about, in a few words; and lines of tables that are too long for the screen."""
+"""What a call is about, in a few words; and table lines that are too long for the screen."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The question at the start: asked once for what a directory holds, and again when there is something new."""
+"""The question at the start: asked once for a directory's content, and again when there is something new."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_records_that_were_written_before_still_count(walker: Walker) -> None:
     (state / "trust.json").write_text(json.dumps({"version": 1, "directories": {str(walker.project.resolve()): {}}}))
     with_hooks(walker.project, "Stop")
     assert open_question(walker.options()) is None and open_workspace(walker.options()).trusted
-    with_hooks(walker.project, "Stop", "SessionStart")  # what was there is agreed to, this is new
+    with_hooks(walker.project, "Stop", "SessionStart")  # the old content is trusted, this is new
     assert [change.file for change in asked_about(walker.options()).found.changes] == [".claude/settings.json"]
     assert trust.untrust(walker.project, state=state)
     assert asked_about(walker.options()).found.changes == ()

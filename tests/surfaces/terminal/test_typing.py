@@ -1,4 +1,4 @@
-"""The input: several lines, earlier prompts, pastes, completion; and nothing typed is lost."""
+"""The input: several lines, earlier prompts, pastes, completion; nothing typed is lost."""
 
 from typing import Any
 

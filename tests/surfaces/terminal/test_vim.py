@@ -1,4 +1,4 @@
-"""The keys of vi: what each does to a text, and in the app's input."""
+"""The vi keys: what each does to a text, and in the app's input."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.spec("AP5")]
 
 
 def typed(text: str, keys: str) -> str:
-    """The text after keys in normal mode, with the cursor as `|`; `text` has one too. `~` is Esc."""
+    """The text after pressing keys in normal mode, with the cursor as `|`, also in `text`. `~` is Esc."""
     vim, at = Vim(), text.index("|")
     text = text.replace("|", "", 1)
     vim.escape(text, at)
@@ -100,4 +100,4 @@ async def test_the_setting_is_read(walker: Any) -> None:
     async with staged(walker) as stage:
         await stage.shows("INSERT")
         await stage.press("escape", "escape")
-        await stage.shows("Esc again rewinds to an earlier prompt")  # in normal mode Esc means what it means
+        await stage.shows("Esc again rewinds to an earlier prompt")  # in normal mode Esc has its usual meaning

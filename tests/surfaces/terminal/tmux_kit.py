@@ -1,4 +1,4 @@
-"""The program in a real terminal: tmux, keys sent, the screen captured."""
+"""The program in a real terminal: tmux sends keys and captures the screen."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 120.0
-AGAIN = 4.0  # seconds without the effect of a key after which it is pressed again
+AGAIN = 4.0  # seconds after which a key without effect is pressed again
 SIZES = [(60, 20), (100, 30), (200, 50)]
 
 
@@ -31,7 +31,7 @@ class Terminal:
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
 
     def start(self, script: Any, *args: str, env: dict[str, str] | None = None) -> None:
-        """The app, with a script in the model's place."""
+        """Start the app, with a script in place of the model."""
         path = self.home / "script.json"
         path.write_text(json.dumps(script))
         self.run("--model", f"script/{path}", *args, env=env)
@@ -40,7 +40,7 @@ class Terminal:
         settings = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.home / ".teamwright"), "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8", "TERM": "xterm-256color", "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-            "TEAMWRIGHT_SANDBOX": "off", **(env or {}),  # nothing is offered at the start
+            "TEAMWRIGHT_SANDBOX": "off", **(env or {}),  # so that the start offers nothing
         }  # fmt: skip
         width, height = map(str, self._size)
         argv = [
@@ -63,7 +63,7 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        """Of the program, which a shell has started."""
+        """The pid of the program, which a shell has started."""
         shell = self.tmux("display-message", "-p", "-t", self._name, "#{pane_pid}").strip()
         return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
@@ -87,8 +87,9 @@ class Terminal:
             time.sleep(0.05)
 
     def press_until(self, key: str, text: str, *, gone: bool = False) -> None:
-        """A dialog is deaf for a moment, and a page may be further up: then the key is pressed again. Not before it
-        had its time: what has an effect already would mean something else the second time."""
+        """Dialogs ignore input at first, and a page may be scrolled up: then the key is pressed again. It gets its time
+        first, because after an effect a second press would mean something else.
+        """
         end = time.monotonic() + LIMIT
         while (text in (screen := self.screen)) == gone:
             assert time.monotonic() < end, screen
@@ -98,7 +99,7 @@ class Terminal:
                 time.sleep(0.05)
 
     def leave(self) -> None:
-        """A third Ctrl+C would go to the shell: the app lets go of the keys at once."""
+        """Press only twice: the app releases the keyboard at once, so a third Ctrl+C would go to the shell."""
         self.press_until("C-c", "Ctrl+C again")
         self.keys("C-c")
 

@@ -1,4 +1,4 @@
-"""Little hosts for panels and dialogs, and a view with a small team in it."""
+"""Small hosts for panels and dialogs, and a view with a small team in it."""
 
 import time
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class Host(App[None]):
 
 
 def side_host(view: SessionFold, page: Page, crew: Crew | None = None, *, budget: str = "") -> Host:
-    """The side of the app, open at a page."""
+    """The app's side panel, open at a page."""
     shown = crew or Crew()
 
     class Opened(Side):
@@ -87,14 +87,14 @@ def side_host(view: SessionFold, page: Page, crew: Crew | None = None, *, budget
 
 
 async def until(pilot: Pilot[Any], seen: Callable[[], object]) -> None:
-    """Wait for something that can be seen, with a limit."""
+    """Wait for something visible, with a limit."""
     with anyio.fail_after(LIMIT):
         while not seen():
             await pilot.pause(0.01)
 
 
 def screen_text(app: App[Any]) -> str:
-    """What stands on the screen, line by line."""
+    """The screen, line by line."""
     return "\n".join(
         "".join(segment.text for segment in line).rstrip() for line in app.screen._compositor.render_strips()
     )

@@ -1,4 +1,4 @@
-"""The hub beside real sessions: looking on, answering, steering, and what outlives what."""
+"""The hub beside real sessions: watching, answering, steering, and what survives what."""
 
 import json
 import os

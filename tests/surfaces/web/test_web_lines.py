@@ -1,4 +1,4 @@
-"""Pages and moments are read by an index of lines: they must tell what folding the whole transcript tells."""
+"""Pages and moments that are read through an index of lines must equal a fold of the whole transcript."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How soon the hub knows of a session, and how soon a page hears of what comes right after something else."""
+"""How soon the hub knows a session, and how soon a page hears of quickly following changes."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def hub(program: Program) -> Iterator[WebHub]:
 
 
 def wait_until(program: Program, *words: str) -> None:
-    """For all of them in the transcript of the session."""
+    """Wait for all of them in the session's transcript."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         path = find_transcript(home_from(program.env), SessionId(ID))
@@ -49,7 +49,7 @@ def test_a_session_that_listens_has_its_door_before_it_hears_its_first_prompt(pr
 
 @pytest.mark.spec("N10")
 def test_a_session_that_does_not_answer_yet_is_told_as_one_that_can_be_steered(program: Program, hub: WebHub) -> None:
-    """Its door is there: only a session without one is for watching."""
+    """Its door exists; only a session without a door is watch-only."""
     run = program.start("-p", "go", "--listen", "--session-id", ID, script=[bash("touch made"), "done"])
     wait_until(program, "touch made")
     os.killpg(run.process.pid, signal.SIGSTOP)
@@ -69,13 +69,13 @@ def test_a_session_that_does_not_answer_yet_is_told_as_one_that_can_be_steered(p
 def test_news_that_came_too_soon_after_the_last_are_told_when_it_is_their_time(
     news: bool, due: float, pause: float
 ) -> None:
-    """A question right after an answer does not wait for the next look at files."""
+    """A question right after an answer does not wait for the next scan of the files."""
     assert pause_for(news=news, due=due, now=100.0) == pytest.approx(pause)
 
 
 @pytest.mark.spec("N23")
 def test_the_first_message_of_every_socket_is_whole(program: Program, hub: WebHub) -> None:
-    """A page that comes back forgets what is not told of any more."""
+    """When a page comes back, it drops everything that is not sent again."""
     program.start("-p", "go", "--listen", script=[bash("touch one"), bash("touch two"), "done"])
     live = WebSocket(hub)
     whole = [m["whole"] for m in live.until(lambda m: m.get("questions")) if m["type"] == "now"]
@@ -89,7 +89,7 @@ def test_the_first_message_of_every_socket_is_whole(program: Program, hub: WebHu
 
 @pytest.mark.spec("N25", "N26")
 def test_a_session_that_is_over_in_no_time_has_been_there(program: Program, hub: WebHub) -> None:
-    """What an earlier run complained of is no reason, nor is an end before anybody could look in."""
+    """Neither complaints in an earlier log nor an end before the first look count as a failure to start."""
     file = program.root / "short.json"
     file.write_text(json.dumps([bash("touch made"), "one", "two"]))
     body = {"prompt": "go", "model": f"script/{file}", "trust": False}

@@ -1,4 +1,4 @@
-"""The rules of the hub as tables: who may speak to it, which links open, what a page gets of a conversation."""
+"""The hub's rules as tables: who may talk to it, which links work, what a page gets of a conversation."""
 
 from pathlib import Path
 

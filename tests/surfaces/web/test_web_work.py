@@ -1,4 +1,4 @@
-"""What a team did, over plain HTTP: its mail, its branches, and a merge that is refused; and a port that is taken."""
+"""A team's work over plain HTTP: its mail, its branches, and a refused merge; and a port that is in use."""
 
 import json
 import socket

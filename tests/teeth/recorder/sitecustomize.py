@@ -1,6 +1,6 @@
-"""Notes what each sync of a file has made safe, so that the harness can play a power cut: what was not synced is gone.
+"""Records what each file sync has made durable, so that the harness can simulate a power cut: the rest is gone.
 
-Python imports it by itself when this directory is on its path. The syncs are done as ever.
+Python imports it automatically if this directory is on its path. The syncs still happen.
 """
 
 import os
@@ -13,7 +13,7 @@ LOG = os.environ.get("TEAMWRIGHT_SYNC_LOG", "")
 
 def _noting(sync: Callable[[int], None]) -> Callable[[int], None]:
     def synced(fd: int) -> None:
-        found = os.fstat(fd)  # before: what is written meanwhile may not be in it
+        found = os.fstat(fd)  # before the sync: what is written during it may not be covered
         sync(fd)
         if stat.S_ISREG(found.st_mode):
             log = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -285,7 +285,7 @@ class Hooks:
         with anyio.move_on_after(hook.seconds) as limit:
             try:
                 answer = await _answer_of(hook.function, msgspec.json.decode(data))
-            except Exception as error:  # noqa: BLE001 -- users' code: whatever it raises is its answer
+            except Exception as error:  # noqa: BLE001 -- users' code: an exception counts as its answer
                 self._log(f"a hook for {event} failed: {hook.name} raised {type(error).__name__}")
                 words = f"failed: {type(error).__name__}: {error}"
                 return refuse(event, f"The hook {who} {words}") if hook.blocks else fail(who, words)

@@ -30,7 +30,7 @@ def play(
     try:
         make_shop(plan.shop)
         if workers:
-            from teamwright.surfaces.demo.workers import play_with_workers  # noqa: PLC0415 -- likewise
+            from teamwright.surfaces.demo.workers import play_with_workers  # noqa: PLC0415 -- rarely needed
 
             _introduce(screen, plan)
             return play_with_workers(root, plan.shop, screen, workers)
@@ -38,7 +38,7 @@ def play(
             return _play_live(plan, screen, show_app)
         _introduce(screen, plan)
         if kill:
-            from teamwright.surfaces.demo.kill import play_with_kill  # noqa: PLC0415 -- only where it is asked for
+            from teamwright.surfaces.demo.kill import play_with_kill  # noqa: PLC0415 -- rarely needed
 
             return play_with_kill(plan, screen)
         return _play(plan, screen)

@@ -210,7 +210,7 @@ def _check_address(found: Namespace) -> None:
 
 def _shown_host(found: Namespace) -> str:
     host = found.host.strip("[]")
-    if host in ("0.0.0.0", "::"):  # noqa: S104 -- it is told apart, not listened on
+    if host in ("0.0.0.0", "::"):  # noqa: S104 -- compared with, not listened on
         return found.allow_host[0] if found.allow_host else "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 

@@ -52,7 +52,7 @@ class Channel(Generic[Item]):
                 self._send_all(export)
             self._send_all(export)
             self._failing = not export(()) or self._failing
-        except Exception as error:  # noqa: BLE001 -- the thread's boundary: the program goes on without it
+        except Exception as error:  # noqa: BLE001 -- the thread's boundary: the program continues without it
             self.fault, self._failing = f"{type(error).__name__}: {error}", True
 
     def _send_all(self, export: Export[Item]) -> None:

@@ -38,7 +38,7 @@ def _prepare_beside(directory: Path) -> None:
             _silence()
             try:
                 anyio.run(_prepare, directory)
-            except Exception as error:  # noqa: BLE001 -- the edge of this process
+            except Exception as error:  # noqa: BLE001 -- the boundary of this process
                 os.write(2, f"teamwright: the space could not be made: {shown(str(error) or repr(error))}\n".encode())
         os._exit(0)
     os.waitpid(child, 0)
