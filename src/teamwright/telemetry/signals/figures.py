@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from teamwright.core.text import line_count
 from teamwright.telemetry.facts.shapes import Chat, Fact, Run, ToolUse
 from teamwright.telemetry.signals import names as n
 from teamwright.telemetry.signals.shapes import Measure
@@ -116,6 +117,6 @@ def changed_lines(tool: ToolUse) -> tuple[int, int]:
         return 0, 0
     hunks: list[Mapping[str, Any]] = tool.data.get("structuredPatch") or []
     if not hunks and tool.data.get("type") == "create":
-        return str(tool.args().get("content", "")).count("\n") + 1, 0
+        return line_count(str(tool.args().get("content", ""))), 0
     lines = [str(line) for hunk in hunks for line in hunk.get("lines", ())]
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
