@@ -62,7 +62,9 @@ def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
     verb = "Created" if basis is None else "Replaced"
     data = {"type": "create" if basis is None else "update", "filePath": str(path), "bytes": len(content)}
     data |= patch_data(before, asked.content) if before else {}
-    return Outcome((Text(f"{verb} {path} ({line_count(asked.content):,} lines)."),), data, seen=remember(ctx.desk, seen))
+    return Outcome(
+        (Text(f"{verb} {path} ({line_count(asked.content):,} lines)."),), data, seen=remember(ctx.desk, seen)
+    )
 
 
 def _before(path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:
