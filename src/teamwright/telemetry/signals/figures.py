@@ -101,14 +101,14 @@ class SessionFigures:
 
 
 def decision_of(tool: ToolUse) -> tuple[str, str]:
-    """What was decided about a call, and by whom: `config` stands for rules, modes and hooks."""
+    """What was decided about a call, and by whom, in the words that dashboards know: `config` stands for rules, modes
+    and hooks, `user_…` for a person or a program that answers in their place."""
     consent = tool.consent
     if consent is None:
         return ("reject" if tool.error == "denied" else "accept"), "config"
-    source = {"person": "user_temporary", "code": "hook", "nobody": "user_abort"}[consent.by]
     if consent.verdict == "allow":
-        return "accept", source
-    return "reject", "user_reject" if consent.by == "person" else source
+        return "accept", "user_temporary"
+    return "reject", "user_abort" if consent.by == "nobody" else "user_reject"
 
 
 def changed_lines(tool: ToolUse) -> tuple[int, int]:
