@@ -64,6 +64,11 @@ class SpawnDeps(Struct, frozen=True, kw_only=True):
     features: Features
     background_after: float | None = None
 
+    def toolset_again(self, tools: tuple[ToolSpec, ...], history: History, depth: int, served: Served) -> Toolset:
+        """The tools of an agent that is resumed. Their limits are not part of the rendered prompt."""
+        kit, started = self.toolset_of(tools, depth, served), history.started
+        return kit if started is None else replace(kit, limits=started.limits, may_start=started.may_start)
+
 
 class Birth(Struct, frozen=True):
     """What is known of a new agent before it is made."""
@@ -212,9 +217,7 @@ class SubAgents:
         rendered, main = history.rendered, self._supervisor.main
         assert rendered is not None
         tools = self._agents.stored_prompt(rendered.prompt).tools
-        kit = self._deps.toolset_of(tools, known.depth, gear.tools if gear else None)
-        if history.started is not None:  # limits of its tools are not part of the rendered prompt
-            kit = replace(kit, limits=history.started.limits, may_start=history.started.may_start)
+        kit = self._deps.toolset_again(tools, history, known.depth, gear.tools if gear else None)
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
             limits = Limits(turns=MOST_TURNS)
