@@ -16,7 +16,6 @@ from landing_kit import branch
 from program import LIMIT, Live, Program, bash, tool
 from teamwright.app import open_session
 from teamwright.core.permissions.consent import Deny
-from teamwright.host.sandbox.tiers import find_tier
 from teamwright.store.files.paths import home_from
 from teamwright.surfaces.headless.door import keep_door
 from teamwright.surfaces.port.doors import address_file
@@ -167,22 +166,6 @@ def test_always_answers_what_it_covers_and_a_no_says_why(program: Program, hub: 
     assert web.answer(second, decision="deny", reason="use the other one").status == 200
     done = run.end()
     assert "use the other one" in done.tool_results[-1][0] and not (program.project / "two").exists()
-
-
-@pytest.mark.spec("N12", "V14")
-def test_always_outside_of_the_sandbox_is_what_it_is_in_the_terminal(program: Program, hub: OpenHub) -> None:
-    if why := find_tier(program.root, program.env).why:
-        pytest.skip(why)
-    (program.project / "out.sh").write_text(f'echo "$1" >> {program.home}/left\n')
-    out = tool("Bash", command="sh out.sh one", dangerouslyDisableSandbox=True)
-    web = hub()
-    run = listening(program, [out, out, "end"], "--settings", json.dumps({"sandbox": {"enabled": True}}))
-    question = web.question()
-    assert question["outside"] and question["rules"] == ["Bash(sh out.sh one)"]
-    assert web.answer(question, decision="allow", always="agent").status == 400
-    assert web.answer(question, decision="allow", always="all").status == 200
-    assert run.end().rc == 0
-    assert (program.home / "left").read_text().split() == ["one"] * 2
 
 
 @pytest.mark.spec("N13", "N14", "N17")
