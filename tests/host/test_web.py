@@ -20,7 +20,7 @@ from yarl import URL
 from teamwright.core.errors import ToolError
 from teamwright.host.web import fetch as product
 from teamwright.host.web.addresses import Address
-from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch, proxy_for
+from teamwright.host.web.fetch import MOST_BYTES, WebPage, fetch
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -306,7 +306,8 @@ async def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> No
 # --- behind a proxy
 
 
-async def test_behind_a_proxy_the_name_goes_to_the_proxy_and_local_ones_nowhere() -> None:
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_behind_a_proxy_the_name_goes_to_the_proxy_and_local_ones_nowhere(name: str) -> None:
     asked: list[str] = []
 
     async def handler(request: web.BaseRequest) -> web.Response:
@@ -314,7 +315,7 @@ async def test_behind_a_proxy_the_name_goes_to_the_proxy_and_local_ones_nowhere(
         return web.Response(text="by proxy")
 
     async with serving(handler) as proxy:
-        env = {"HTTP_PROXY": proxy, "NO_PROXY": "direct.example,127.0.0.1"}
+        env = {name: proxy, "NO_PROXY": "direct.example,127.0.0.1"}
         page = await fetch("http://no-such-host.example.invalid/x", env=env)
         assert page.body == b"by proxy" and asked == ["http://no-such-host.example.invalid/x"]
         for host in (
@@ -332,18 +333,6 @@ async def test_behind_a_proxy_the_name_goes_to_the_proxy_and_local_ones_nowhere(
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("url", "env", "proxy"),
-    [
-        ("http://x.com/", {}, None),
-        ("https://x.com/", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
-        ("https://x.com/", {"https_proxy": "p:1"}, "http://p:1"),
-        ("http://x.com/", {"HTTPS_PROXY": "http://p:1"}, None),
-        ("https://x.com/", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
-        ("https://a.x.com/", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "y.com, .x.com"}, None),
-        ("https://ax.com/", {"HTTPS_PROXY": "http://p:1", "no_proxy": "x.com"}, "http://p:1"),
-        ("https://x.com/", {"HTTPS_PROXY": "http://p:1", "no_proxy": "x.com:8443"}, "http://p:1"),
-    ],
-)
-def test_which_proxy(url: str, env: dict[str, str], proxy: str | None) -> None:
-    assert proxy_for(URL(url), env) == proxy
+async def test_a_kind_of_proxy_that_cannot_be_used_is_an_error_that_names_it() -> None:
+    with pytest.raises(ToolError, match=r"socks5 proxy; only http and https proxies can be used[.]$"):
+        await fetch("http://no-such-host.example.invalid/x", env={"ALL_PROXY": "socks5://p:1"})

@@ -17,7 +17,7 @@ from streams import ASKED, said
 from fake_api import HANG, FakeApi, answer, events, stream
 from teamwright.core.data.message import Delta, Image, Message, Reply, Request, Retrying, Text, user
 from teamwright.core.errors import ModelError
-from teamwright.models.http import HttpClient, proxy_for
+from teamwright.models.http import HttpClient
 from teamwright.models.providers import Providers
 from teamwright.models.retry import Brake, Patience, Reach
 from teamwright.models.wires.anthropic import Anthropic
@@ -292,31 +292,9 @@ async def test_a_proxy_that_is_down() -> None:
         await ask("http://api.invalid", {"http_proxy": "127.0.0.1:1"}, retries=0)
 
 
-@pytest.mark.parametrize(
-    ("url", "env", "proxy"),
-    [
-        ("https://a.example/v1", {}, None),
-        ("https://a.example/v1", {"HTTP_PROXY": "http://p"}, None),
-        ("https://a.example/v1", {"HTTPS_PROXY": "http://p"}, "http://p"),
-        ("https://a.example/v1", {"https_proxy": "p:1", "HTTPS_PROXY": "q"}, "http://p:1"),
-        ("https://a.example/v1", {"ALL_PROXY": "http://p"}, "http://p"),
-        ("https://a.example/v1", {"HTTPS_PROXY": "http://p", "NO_PROXY": "b.example, a.example"}, None),
-        ("https://a.example/v1", {"HTTPS_PROXY": "http://p", "NO_PROXY": ".example"}, None),
-        ("https://a.example/v1", {"HTTPS_PROXY": "http://p", "no_proxy": "*"}, None),
-        ("https://a.example/v1", {"HTTPS_PROXY": "http://p", "NO_PROXY": "le,xa.example"}, "http://p"),
-        ("http://127.0.0.1:80/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "localhost,127.0.0.1"}, None),
-        ("http://[::1]:80/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "[::1]"}, None),
-        ("http://a.example:81/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "a.example:81"}, None),
-        ("http://a.example:82/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "a.example:81"}, "http://p"),
-    ],
-)
-def test_which_proxy(url: str, env: dict[str, str], proxy: str | None) -> None:
-    assert proxy_for(url, env) == proxy
-
-
-def test_a_kind_of_proxy_that_cannot_be_used() -> None:
+async def test_a_kind_of_proxy_that_cannot_be_used() -> None:
     with pytest.raises(ModelError, match="socks5"):
-        proxy_for("https://a.example", {"HTTPS_PROXY": "socks5://p"})
+        await ask("https://a.example", {"HTTPS_PROXY": "socks5://p"}, retries=0)
 
 
 # --- start

@@ -169,3 +169,14 @@ async def test_a_beginning_is_all_or_nothing(desk: Desk) -> None:
         await desk.jobs.begin(desk.job("a2"), agent=row)  # that agent is there
     assert [job.id for job in desk.jobs.all()] == ["a1"] and len(await desk.table.all(SESSION)) == 1
     assert desk.jobs.get("a2") is None and await desk.table.agents(SESSION) == [row]
+
+
+@pytest.mark.spec("B1", "C3")
+async def test_a_run_that_cannot_begin_leaves_the_one_before_it(desk: Desk) -> None:
+    first = desk.job("a1")
+    await desk.jobs.begin(first)
+    await desk.jobs.finish(first, "completed", JobResult("fine"))
+    await desk.jobs.notify(first)
+    with pytest.raises(StoreError):
+        await desk.jobs.begin(desk.job("a1"))  # that run is stored
+    assert desk.jobs.get("a1") is first and desk.jobs.unfinished(OWNER) == []

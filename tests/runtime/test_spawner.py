@@ -135,3 +135,13 @@ async def test_tools_cannot_be_given_per_call(walker: Walker) -> None:
     offered = [{t.name for t in request.tools} for request in play.requests("child")]
     assert all("Bash" not in names and "Read" in names for names in offered) and not (walker.project / "f").exists()
     assert offered or ended_calls(play)[0].is_error
+
+
+@pytest.mark.spec("R12")
+async def test_a_name_is_free_again_if_its_agent_could_not_be_made(walker: Walker) -> None:
+    calls = [agent("child", name="scout", model="nobody/knows"), agent("child", name="scout")]
+    async with crew(walker, {"main": calls, "child": ["r"]}) as play:
+        await play.play()
+    assert [end.is_error for end in ended_calls(play)] == [True, False]
+    started = events_of(walker, play.children[0])[0]
+    assert isinstance(started, AgentStarted) and started.name == "scout"

@@ -132,6 +132,28 @@ async def test_one_that_is_known_to_be_dead_is_not_waited_for(log: Log) -> None:
     assert ((await state(log)).state, await blames(log)) == ("ended", 0)
 
 
+@pytest.mark.spec("Z8")
+async def test_workers_that_are_known_to_be_dead_count_as_losses(log: Log) -> None:
+    """An agent that kills every worker on its lead's machine has failed, too."""
+    for n in range(MOST_LOSSES):
+        assert (await state(log)).losses == n
+        await hire(log, f"w{n}")
+        await claim(log, f"w{n}")
+        await log.entry("lead", LeaveHost(ProcessId(f"w{n}")))
+    assert ((await state(log)).state, await blames(log)) == ("ended", 0)
+    (row,) = await JobTable(log.database).all(S)
+    assert row.status == "failed" and "3 times at the same place" in row.result.error
+
+
+@pytest.mark.spec("Z8")
+async def test_a_worker_that_was_silent_and_is_then_known_to_be_dead_counts_once(log: Log) -> None:
+    await hire(log, "w0")
+    await claim(log, "w0")
+    await lose(log, "w0")
+    await log.entry("lead", LeaveHost(ProcessId("w0")))
+    assert ((await state(log)).state, (await state(log)).losses, await blames(log)) == ("waiting", 1, 0)
+
+
 @pytest.mark.spec("Z8", "Z22")
 async def test_while_the_engine_is_away_nobody_can_come_back(log: Log) -> None:
     await lose_too_many(log)

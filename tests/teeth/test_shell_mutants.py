@@ -19,8 +19,8 @@ MUTANTS = [
     # Code that only a pipe holds is nobody's.
     (
         "host/shell/simple_command.py",
-        'FileView((UNKNOWN,), None),), name, opaque="it',
-        'FileView((), None),), name, opaque="it',
+        'CommandView((UNKNOWN,), None),), name, opaque="it',
+        'CommandView((), None),), name, opaque="it',
         "printf 'to%s PW' uch | sh",
     ),
     (

@@ -9,11 +9,16 @@ import anyio
 import pytest
 
 from conftest import Walker
+from crew import LIMIT, agent, crew
 from engine_kit import Engines
 from teamwright.app import open_session
+from teamwright.core.data.letter import PERSON, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.core.errors import SessionBusy, UsageError
+from teamwright.core.ids import new_letter_id
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
+from teamwright.runtime.jobs.jobs import Job
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.wire.address import Address
 
@@ -228,3 +233,27 @@ async def test_of_a_session_without_words_nothing_stays(tmp_path: Path, space: A
         assert opened is not None
         await opened.transcripts.flush()
         assert list(await opened.lines.counts()) == [session.id]
+
+
+@pytest.mark.spec("C5")
+async def test_two_messages_at_once_resume_an_agent_once(tmp_path: Path, space: Address) -> None:
+    here = machine(tmp_path, "a")
+    scripts = {"main": [agent("child"), "end"], "child": ["done", "again"]}
+    async with crew(here, scripts, engine=str(space)) as play:
+        await play.play()
+        (child,) = play.children
+        spawner, jobs = play.session.services.spawner, list[Job | None]()
+
+        async def resume() -> None:
+            jobs.append(await spawner.resume(spawner.known[child], play.session.main.id, None))
+
+        letter = Letter(new_letter_id(), child, PERSON, Prompt((Text("and now?"),)))
+        with anyio.fail_after(LIMIT):
+            async with anyio.create_task_group() as group:
+                group.start_soon(play.session.supervisor.post, letter)  # whoever reads waits until it is stored
+                group.start_soon(resume)
+                group.start_soon(resume)
+            begun = [job for job in jobs if job is not None]
+            for job in begun:
+                await job.closed.wait()
+    assert len(jobs) == 2 and len(begun) == 1 and len(play.requests("child")) == 2

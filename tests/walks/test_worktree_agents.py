@@ -1,6 +1,7 @@
 """Agents in worktrees of their own: where they work, what is kept, what goes."""
 
 import json
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import anyio
 import pytest
 
 from conftest import Walker
-from crew import ID, crew, ended_calls
+from crew import ID, LIMIT, crew, ended_calls
 from teamwright.core.data.event import Warned
+from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Request, Text
+from teamwright.core.errors import StoreError
+from teamwright.core.ids import new_letter_id
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio
@@ -149,3 +153,27 @@ def wait_for_file(repository: Path):
         return bash("true")
 
     return play
+
+
+@pytest.mark.spec("C3", "W8", "B1")
+async def test_an_agent_that_cannot_be_resumed_now_can_be_later(walker: Walker, repository: Path) -> None:
+    scripts = {"main": [start(), "end"], "child": [bash("echo new > made-here"), "done", "again"]}
+    async with crew(walker, scripts) as play:
+        await play.play()
+        (child,) = play.children
+        spawner, jobs = play.session.services.spawner, play.session.supervisor.jobs
+        first, main = jobs.get(child), play.session.main.id
+        with sqlite3.connect(walker.store / "state.db") as db:
+            db.execute("CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'no more'); END")
+        with pytest.raises(StoreError, match="no more"):
+            await spawner.resume(spawner.known[child], main, None)
+        assert jobs.get(child) is first and "locked" not in git(repository, "worktree", "list", "--porcelain")
+        with sqlite3.connect(walker.store / "state.db") as db:
+            db.execute("DROP TRIGGER full")
+        db.close()
+        await spawner.pass_on(Letter(new_letter_id(), child, PERSON, Prompt((Text("and now?"),))))
+        job = jobs.get(child)
+        assert job is not None and job is not first
+        with anyio.fail_after(LIMIT):
+            await job.closed.wait()
+    assert job.status == "completed" and job.result.result.startswith("again") and "made-here" in job.result.result

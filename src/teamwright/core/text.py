@@ -70,6 +70,11 @@ def few(names: Collection[str], most: int) -> str:
     return ", ".join(list(names)[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def line_count(text: str) -> int:
+    """A newline at the end begins no further line."""
+    return text.count("\n") + (text != "" and not text.endswith("\n"))
+
+
 def plural(count: int, noun: str) -> str:
     """`1 file`, `2 files`, `1,200 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

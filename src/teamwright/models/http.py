@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from teamwright.core.errors import ModelError
+from teamwright.core.proxies import proxy_for
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, Failed
 from teamwright.models.silence import ServerSilence
@@ -161,7 +162,7 @@ class HttpClient:
                 data=_Body(body, silence),
                 headers=headers,
                 allow_redirects=False,  # the key must not go to another host
-                proxy=(proxy := proxy_for(url, self._env)),
+                proxy=(proxy := _proxy(url, self._env)),
                 ssl=await self._context(url, proxy),
             ) as response:
                 silence.broken()
@@ -191,7 +192,7 @@ class HttpClient:
     ) -> bytes:
         """Fetches or posts for a small document; empty if the server has none or does not answer in time."""
         with anyio.move_on_after(limit), suppress(aiohttp.ClientError, OSError):
-            proxy = proxy_for(url, self._env)
+            proxy = _proxy(url, self._env)
             tls = await self._context(url, proxy)
             async with self._open().request(
                 "GET" if body is None else "POST",
@@ -250,31 +251,13 @@ def make_tls(env: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this address."""
+def _proxy(url: str, env: Mapping[str, str]) -> str | None:
     parts = urlsplit(url)
-    names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
-    proxy = next((env[name] for name in names if env.get(name)), None)
-    if proxy is None or _goes_direct(
-        parts.hostname or "", parts.port, env.get("no_proxy") or env.get("NO_PROXY") or ""
-    ):
-        return None
-    if "://" not in proxy:
-        proxy = f"http://{proxy}"
-    if not proxy.startswith(("http://", "https://")):
-        kind = proxy.partition("://")[0]
-        raise ModelError(f"The environment names a {kind} proxy; only http and https proxies can be used.", "config")
-    return proxy
-
-
-def _goes_direct(host: str, port: int | None, exceptions: str) -> bool:
-    for entry in exceptions.replace(",", " ").lower().split():
-        if entry == "*":
-            return True
-        name = entry.removeprefix("*").removeprefix(".").strip("[]")
-        if name in (host, f"{host}:{port}") or host.endswith(f".{name}"):
-            return True
-    return False
+    host, port = parts.hostname or "", parts.port
+    try:
+        return proxy_for(parts.scheme, host, port, env)
+    except ValueError as error:
+        raise ModelError(str(error), "config") from None
 
 
 async def _listen(

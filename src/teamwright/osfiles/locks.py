@@ -63,12 +63,21 @@ def hold(path: Path, wait: float = 0.0) -> Lock | None:
 
     With `wait` it blocks: call it in a thread.
     """
+    return _take(path, fcntl.LOCK_EX, wait)
+
+
+def share(path: Path, wait: float = 0.0) -> Lock | None:
+    """The same, together with others who share it: nobody can hold it meanwhile."""
+    return _take(path, fcntl.LOCK_SH, wait)
+
+
+def _take(path: Path, how: int, wait: float) -> Lock | None:
     make_dir(path.parent)
     fd = open_file(path, os.O_RDWR | os.O_CREAT)
     limit = time.monotonic() + wait
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
             return Lock(path, fd)
         except BlockingIOError:
             if time.monotonic() >= limit:

@@ -148,6 +148,13 @@ def test_every_name_has_a_parent_or_an_answer(host: str, port: int):
             assert found is None or found.port == 1
 
 
+@pytest.mark.spec("V8")
+def test_a_proxy_for_everything_is_the_parent_too():
+    for secure in (True, False):
+        found = parent_for("far.example", 443, {"ALL_PROXY": "http://127.0.0.1:1"}, secure=secure)
+        assert found is not None and found.port == 1
+
+
 _PIECES = (
     b"GET |CONNECT |http://|https://|good.example|evil.example|@|:|443|80|/|/x|?q|#f|\\| |\t|\r|\n|\r\n|\0|HTTP/1.1|"
     b"HTTP/1.0|\r\nHost: |\r\nContent-Length: |\r\nTransfer-Encoding: chunked|\r\nConnection: |Host|[::1]|127.1|0|%2e|"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.host.git.program import Program
-from teamwright.host.git.travel.closed_rooms import delete_closed
+from teamwright.host.git.travel.closed_rooms import claim_rooms, delete_closed
 from teamwright.host.git.travel.room import Room
 from travel_kit import Machines
 from worktree_kit import git, save
@@ -108,3 +108,27 @@ async def test_on_a_disk_with_little_space_a_closed_room_does_not_wait(tmp_path:
     await room.close()
     assert [path.name for path in room.path.parents[2].iterdir() if path.name == "closed"] == []
     assert not room.path.exists()
+
+
+@pytest.mark.spec("Z3")
+def test_rooms_that_a_killed_worker_left_are_deleted_unless_another_works_there(tmp_path: Path):
+    left = tmp_path / "rooms" / "a-1" / "tree" / "file"
+
+    def leave() -> None:
+        left.parent.mkdir(parents=True)
+        left.write_text("x")
+
+    leave()
+    first = claim_rooms(tmp_path)
+    assert not left.exists()
+    delete_closed(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["rooms.lock"]
+    leave()  # it works now
+    second = claim_rooms(tmp_path)
+    first.release()
+    third = claim_rooms(tmp_path)
+    assert left.exists()
+    for claim in (second, third):  # as if they were killed
+        claim.release()
+    claim_rooms(tmp_path).release()
+    assert not left.exists()

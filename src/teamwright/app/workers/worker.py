@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 from anyio import Semaphore
 from msgspec import Struct
 
@@ -12,11 +13,12 @@ from teamwright.app.engine import read_own
 from teamwright.app.models import Models, open_worker_models
 from teamwright.app.options import Options
 from teamwright.app.workers.hosting import open_hosted
-from teamwright.app.workspace import open_workspace
+from teamwright.app.workspace import Workspace, open_workspace
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.git.travel.closed_rooms import delete_closed
+from teamwright.host.git.travel.closed_rooms import claim_rooms, delete_closed
 from teamwright.host.process.rlimits import allow_many_files
+from teamwright.osfiles.locks import Lock
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.runtime.workers.office import Office, OfficeDeps
 from teamwright.store.engine.opening import read_lease
@@ -60,6 +62,7 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
     space: Space
     models: Models
     drain_seconds: float
+    rooms: Lock
 
     async def close(self) -> None:
         """Others take over what it had, at once."""
@@ -67,12 +70,24 @@ class OpenWorker(Struct, frozen=True, kw_only=True):
             await self.space.close()
         finally:
             await self.office.sweep()
+            self.rooms.release()
             await self.models.routed.aclose()
 
 
 async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Callable[[str], None]) -> OpenWorker:
     allow_many_files()
     workspace = open_workspace(Options(cwd=cwd, env=env, setting_sources=("user",)))
+    rooms = await anyio.to_thread.run_sync(claim_rooms, workspace.home.root / "remote")
+    try:
+        return await _join(wanted, workspace, env, say, rooms)
+    except BaseException:
+        rooms.release()
+        raise
+
+
+async def _join(
+    wanted: Wanted, workspace: Workspace, env: Mapping[str, str], say: Callable[[str], None], rooms: Lock
+) -> OpenWorker:
     own, home = workspace.own.engine, workspace.home.root
     models = open_worker_models(workspace)
     how = Joining(role="worker", lease=read_lease(env), patience=own.patience_seconds)
@@ -110,7 +125,7 @@ async def open_worker(wanted: Wanted, cwd: Path, env: Mapping[str, str], say: Ca
     except BaseException:
         await space.close()
         raise
-    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds)
+    return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds, rooms=rooms)
 
 
 def _offer(wanted: Wanted, models: Models) -> OfferSlots:

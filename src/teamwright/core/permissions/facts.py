@@ -34,7 +34,7 @@ class Edits(Struct, frozen=True):
     places: tuple[Place, ...]
 
 
-class FileView(Struct, frozen=True):
+class CommandView(Struct, frozen=True):
     """One reading of a command: with its wrappers or without.
 
     `need` is how many words an allow rule must spell out to match this reading; None: no allow rule may match.
@@ -47,7 +47,7 @@ class FileView(Struct, frozen=True):
 class Command(Struct, frozen=True):
     """One simple command. Quotes are removed from words; UNKNOWN stands for text that is not known yet."""
 
-    views: tuple[FileView, ...]  # as written first
+    views: tuple[CommandView, ...]  # as written first
     shown: str
     harmless: bool = False  # it only reads, and only `reads`
     reads: tuple[Place, ...] = ()

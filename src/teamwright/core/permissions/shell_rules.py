@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from teamwright.core.permissions.facts import Command, FileView, Place, Runs
+from teamwright.core.permissions.facts import Command, CommandView, Place, Runs
 from teamwright.core.permissions.path_rules import (
     FINE,
     Finding,
@@ -209,7 +209,7 @@ def _wider(command: Command, scene: Scene) -> tuple[str, ...]:
     return (_rule_for((*beginning, "*")),)
 
 
-def _ruled_view(command: Command) -> FileView | None:
+def _ruled_view(command: Command) -> CommandView | None:
     """The command as a rule would name it: without its wrappers where those may be omitted."""
     if command.opaque:
         return None

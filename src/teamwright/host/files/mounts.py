@@ -7,7 +7,10 @@ _devices: dict[int, bool] = {}  # by device number, so that the mount table is r
 
 
 def is_near(path: Path) -> bool:
-    """Looks in the mount table. A file system that is not known to be local might hang, so it counts as remote."""
+    """Looks in the mount table, by the text of the path, so links in it must be resolved.
+
+    A file system that is not known to be local might hang, so it counts as remote.
+    """
     try:
         device = path.stat().st_dev
         if device in _devices:

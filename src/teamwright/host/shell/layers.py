@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from teamwright.core.permissions.facts import FileView, Place
+from teamwright.core.permissions.facts import CommandView, Place
 from teamwright.core.permissions.path_rules import within
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.feeds import FedWords, fed_words
@@ -28,7 +28,7 @@ _PYTHON = re.compile(r"python(?:3(?:\.\d{1,2})?)?")
 class Layers(Struct):
     """A command with its wrappers: every layer as seen from outside, and where the innermost starts."""
 
-    views: list[FileView]
+    views: list[CommandView]
     inner: list[Word]
     names: list[str]
     risky: bool  # it changes the meaning of the inner command
@@ -42,7 +42,7 @@ class Layers(Struct):
     def hide_command(self, why: str) -> None:
         """Marks it as possibly any command, for restricting rules."""
         self.hide(why)
-        self.views.append(FileView((UNKNOWN,), None))
+        self.views.append(CommandView((UNKNOWN,), None))
 
     @property
     def is_certain(self) -> bool:
@@ -114,13 +114,13 @@ def _changes_meaning(wrapper: str, given: Sequence[str]) -> bool:
 
 def _views(
     texts: Sequence[str], starts: Sequence[int], prefix: Sequence[str], inner: Sequence[str], *, risky: bool
-) -> list[FileView]:
+) -> list[CommandView]:
     """One view per layer, with `starts` as their positions; the first is the whole command with the variables it
     sets."""
     last = starts[-1]
-    views = [FileView((*prefix, *texts), len(prefix) + last + 1)] if prefix else []
-    views += [FileView(tuple(texts[start:]), None if risky else last - start + 1) for start in starts[:-1]]
-    return [*views, FileView(tuple(inner), None if risky else 1)]
+    views = [CommandView((*prefix, *texts), len(prefix) + last + 1)] if prefix else []
+    views += [CommandView(tuple(texts[start:]), None if risky else last - start + 1) for start in starts[:-1]]
+    return [*views, CommandView(tuple(inner), None if risky else 1)]
 
 
 def _only_imports(assigned: Sequence[tuple[str, str]], inner: Sequence[Word], setting: Setting) -> bool:

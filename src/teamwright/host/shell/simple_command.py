@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field, structs
 
-from teamwright.core.permissions.facts import Command, FileView, Place
+from teamwright.core.permissions.facts import Command, CommandView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
 from teamwright.host.git.config import is_program
@@ -51,7 +51,7 @@ _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
 
 # Only for restricting rules, which search the whole text for their words.
-UNSEEN_CODE = Command((FileView((), None),), "code", opaque="it may run code that is in its words", shadow=True)
+UNSEEN_CODE = Command((CommandView((), None),), "code", opaque="it may run code that is in its words", shadow=True)
 
 
 class ReadWords(Struct):
@@ -112,13 +112,13 @@ def _fed(setting: Setting, feed: FedWords | None) -> Setting:
     return setting if feed is None else structs.replace(setting, found=feed.found)
 
 
-def _other_views(texts: Sequence[str], layers: Layers, setting: Setting) -> list[FileView]:
+def _other_views(texts: Sequence[str], layers: Layers, setting: Setting) -> list[CommandView]:
     """Further forms in which a rule may see the command."""
     match texts[0].rpartition("/")[2]:
         case "source" | ".":
             return [_script(texts[1:])]
         case "git":
-            return [FileView(without_git_options(texts), _need_of_git(texts, layers, setting))]
+            return [CommandView(without_git_options(texts), _need_of_git(texts, layers, setting))]
         case _:
             return []
 
@@ -136,9 +136,9 @@ def _runs_unseen_code(texts: Sequence[str], words: Sequence[Word], command: Comm
     return hands_over(texts, splits=any(word.splits for word in words)) or _configures(texts)
 
 
-def _script(words: Sequence[str]) -> FileView:
+def _script(words: Sequence[str]) -> CommandView:
     """A script counts as a command. One that another program writes into a pipe may be anything."""
-    return FileView((UNKNOWN,) if words and _PIPED.match(words[0]) else tuple(words), None)
+    return CommandView((UNKNOWN,) if words and _PIPED.match(words[0]) else tuple(words), None)
 
 
 def _need_of_git(texts: Sequence[str], layers: Layers, setting: Setting) -> int | None:
@@ -206,7 +206,7 @@ def _carry(texts: Sequence[str], layers: Layers, found: ReadWords) -> bool:
         return False
     if not plain:  # restricting rules search the whole text for their words
         found.commands.append(
-            Command((FileView((), None),), name, opaque="it runs code for another shell", shadow=True)
+            Command((CommandView((), None),), name, opaque="it runs code for another shell", shadow=True)
         )
     found.code.append(code)
     found.same_shell = name == "eval"
@@ -220,14 +220,14 @@ def _run_script(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
     if reads and tuple(texts[1:]) not in _SAYS_WHAT_IT_IS:
         # Code from its input can be anything, so restricting rules may always apply.
         name = texts[0].rpartition("/")[2]
-        found.commands.append(Command((FileView((UNKNOWN,), None),), name, opaque="it reads code", shadow=True))
+        found.commands.append(Command((CommandView((UNKNOWN,), None),), name, opaque="it reads code", shadow=True))
     if script:
         layers.views.append(_script(texts[list(texts).index(script[0]) :]))
 
 
 def _look_behind(texts: Sequence[str], layers: Layers, found: ReadWords, setting: Setting) -> None:
     """For restricting rules, any of the following words may start a command."""
-    layers.views += [FileView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
+    layers.views += [CommandView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
     if program_name(texts[0]) not in WRAPPERS:
         _look_at_values(texts, layers, found)
     for n in range(1, min(len(texts), 64)):
@@ -237,9 +237,9 @@ def _look_behind(texts: Sequence[str], layers: Layers, found: ReadWords, setting
 def _look_at_values(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
     """A word, or a value attached to a flag, may be a command or code."""
     glued = [value for text in texts[1:64] for value in _glued(text)]
-    layers.views += [FileView((value,), None) for value in glued]
+    layers.views += [CommandView((value,), None) for value in glued]
     code = [t for t in (*texts[1:], *glued) if _IS_CODE.search(t)][:64]
-    layers.views += [FileView((UNKNOWN,), None)] if any(UNKNOWN in text for text in code) else []
+    layers.views += [CommandView((UNKNOWN,), None)] if any(UNKNOWN in text for text in code) else []
     code = [text for text in code if UNKNOWN not in text]
     found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
 

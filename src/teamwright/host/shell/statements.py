@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 from tree_sitter import Node
 
-from teamwright.core.permissions.facts import NOWHERE, Command, FileView, Place
+from teamwright.core.permissions.facts import NOWHERE, Command, CommandView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell import grammar
 from teamwright.host.shell.cwd import CwdTracker
@@ -152,7 +152,7 @@ class Walk:
         name = source(node.child_by_field_name("name"))
         if name in grammar.NEVER_REDEFINED or not harmless_name(name.replace("-", "_")):
             self._vague("it redefines a command")
-        self.commands.append(Command((FileView((name,), None),), f"{name}()", opaque="it defines a function"))
+        self.commands.append(Command((CommandView((name,), None),), f"{name}()", opaque="it defines a function"))
         self._repeated += 1
         self._later = True
         for child in node.named_children:
@@ -281,11 +281,11 @@ class Walk:
             self._vague(f"it sets {source(node)}")
 
     def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
-        view = FileView(tuple(w.text for w in words))
+        view = CommandView(tuple(w.text for w in words))
         self.commands.append(Command((view,), shown, harmless=harmless))
 
     def _vague(self, why: str) -> None:
-        self.commands.append(Command((FileView((), None),), why, opaque=why))
+        self.commands.append(Command((CommandView((), None),), why, opaque=why))
 
     def _simple(
         self,
@@ -333,7 +333,7 @@ class Walk:
         except Unreadable as error:
             if not shadow:
                 raise
-            inner.commands.append(Command((FileView((UNKNOWN,), None),), code, opaque=str(error)))
+            inner.commands.append(Command((CommandView((UNKNOWN,), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
         self._links = self._links or inner._links
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]

@@ -1,7 +1,7 @@
 """Fetches one page from the public internet: every address is vetted and everything is bounded.
 
 The name is resolved once, all its addresses are vetted, and the connection uses only those, so that the name cannot
-resolve differently in between. Behind a proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) the proxy resolves names; then only
+resolve differently in between. Behind a proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) the proxy resolves names; then only
 literal addresses and names of local networks can be refused.
 """
 
@@ -19,6 +19,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.errors import ToolError
+from teamwright.core.proxies import proxy_for
 from teamwright.core.text import shown
 from teamwright.host.web.addresses import Address, Allowed, is_local_name, is_public, literal
 from teamwright.host.web.unpack import Unpacker
@@ -101,14 +102,14 @@ def _bare(url: "URL") -> str:
 async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: float) -> WebPage:
     import aiohttp  # noqa: PLC0415
 
-    proxy = proxy_for(url, env)
-    resolver = None
-    if proxy:
-        _vet_name(url, allowed)
-    else:
-        resolver = _resolver(await _vetted(url, allowed))
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=15, sock_read=20)
     try:
+        proxy = proxy_for(url.scheme, url.host or "", url.port, env)
+        resolver = None
+        if proxy:
+            _vet_name(url, allowed)
+        else:
+            resolver = _resolver(await _vetted(url, allowed))
         secure = url.scheme == "https" or (proxy or "").startswith("https:")
         context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
         connector = aiohttp.TCPConnector(resolver=resolver, force_close=True, ssl=context)
@@ -120,7 +121,7 @@ async def _get(url: "URL", allowed: Allowed, env: Mapping[str, str], began: floa
         ):
             return await _read_page(url, response, began)
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        words = shown(str(error) or type(error).__name__)
+        words = shown(str(error) or type(error).__name__).removesuffix(".")
         raise ToolError(f"{shown(str(url))} could not be fetched: {words}.") from None
 
 
@@ -218,22 +219,3 @@ def _resolver(addresses: list[Address]) -> Any:
             pass
 
     return Vetted()
-
-
-def proxy_for(url: "URL", env: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this URL, if any."""
-    proxy = env.get(f"{url.scheme}_proxy") or env.get(f"{url.scheme.upper()}_PROXY")
-    if not proxy:
-        return None
-    host = (url.host or "").lower()
-    exceptions = (env.get("no_proxy") or env.get("NO_PROXY") or "").lower().split(",")
-    if any(_is_excepted(entry.strip(), host, url.port) for entry in exceptions):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _is_excepted(entry: str, host: str, port: int | None) -> bool:
-    if entry == "*":
-        return True
-    name, _, only = entry.removeprefix("*").removeprefix(".").partition(":")
-    return name != "" and only in ("", str(port)) and (host == name or host.endswith(f".{name}"))

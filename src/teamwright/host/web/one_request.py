@@ -12,8 +12,8 @@ import aiohttp
 import anyio.to_thread
 from yarl import URL
 
+from teamwright.core.proxies import proxy_for
 from teamwright.host.web.addresses import is_this_machine
-from teamwright.host.web.fetch import proxy_for
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def one_request(
     data: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     """Uses the proxy set in `env`, except for this machine. Has no time limit of its own."""
-    proxy = None if is_this_machine(url.host or "") else proxy_for(url, env)
+    proxy = None if is_this_machine(url.host or "") else proxy_for(url.scheme, url.host or "", url.port, env)
     secure = url.scheme == "https" or (proxy or "").startswith("https:")
     context = await anyio.to_thread.run_sync(ssl.create_default_context) if secure else True
     async with (

@@ -1,5 +1,7 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -41,7 +43,7 @@ class Spawner:
         self.known: dict[AgentId, AgentRecord] = {}
         self._resuming: set[AgentId] = set()
         self._answers: dict[AgentId, Answers] = {}
-        self._names: set[str] = set()  # given out, also to agents still being made
+        self._names: set[str] = set()  # of agents still being made
 
     async def spawn(self, ask: Ask, ctx: ToolContext) -> tuple[Job | Member, Plan]:
         """Start the agent and, if the plan says so, wait for it. A job that still runs is in the background."""
@@ -73,7 +75,7 @@ class Spawner:
     ) -> Job:
         if plan.room == "remote" and definition is not None:
             return await self._send_away(ask, definition, parent, ctx)
-        own, name = new_agent_id(), definition.name if definition else plan.kind
+        own, kind = new_agent_id(), definition.name if definition else plan.kind
         tree = None
         if plan.room == "worktree":
             tree = await self._services.worktrees.open(parent.desk.cwd, own, own=ask.name or "")
@@ -81,17 +83,18 @@ class Spawner:
         made: tuple[Agent, AgentRecord, str] | None = None
         try:
             gear = await self._deps.equip(definition, own, parent.id)
-            birth = Birth(own, self._free_name(ask.name) if ask.name else name, ctx.call_id, tree, gear)
-            if plan.context == "inherit":
-                await parent.sync()  # the history that the fork points to is on disk before it begins
-                made = self._making.fork(ask, parent, ctx, birth)
-            else:
-                assert definition is not None
-                made = self._making.make(ask, definition, parent, birth)
-            made[0].gear = gear
-            job = await self._begin(*made, parent, ctx.call_id, plan, tree)
+            with self._naming(ask.name, kind) as name:
+                birth = Birth(own, name, ctx.call_id, tree, gear)
+                if plan.context == "inherit":
+                    await parent.sync()  # the history that the fork points to is on disk before it begins
+                    made = self._making.fork(ask, parent, ctx, birth)
+                else:
+                    assert definition is not None
+                    made = self._making.make(ask, definition, parent, birth)
+                made[0].gear = gear
+                job = await self._begin(*made, parent, ctx.call_id, plan, tree)
         except BaseException:
-            await self._undo(made[0] if made else None, gear, tree)
+            await self._making.undo(made[0].close_transcript if made else None, gear, tree)
             raise
         if not job.background:
             await self._supervisor.join(job, parent, self._deps.background_after)
@@ -103,29 +106,21 @@ class Spawner:
 
         remotes = self._services.remotes
         assert remotes is not None
-        draft = Draft(
-            agent=new_agent_id(),
-            name=self._free_name(ask.name) if ask.name else definition.name,
-            definition=definition,
-            model=self._making.model_for(ask, definition, parent),
-            parent=parent,
-            effort=ask.effort or definition.effort or parent.effort,
-            mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
-            description=ask.description,
-            call=ctx.call_id,
-        )
-        first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
-        job, self.known[draft.agent] = await remotes.launch(draft, first, ctx)
+        with self._naming(ask.name, definition.name) as name:
+            draft = Draft(
+                agent=new_agent_id(),
+                name=name,
+                definition=definition,
+                model=self._making.model_for(ask, definition, parent),
+                parent=parent,
+                effort=ask.effort or definition.effort or parent.effort,
+                mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
+                description=ask.description,
+                call=ctx.call_id,
+            )
+            first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
+            job, self.known[draft.agent] = await remotes.launch(draft, first, ctx)
         return job
-
-    async def _undo(self, agent: Agent | None, gear: AgentResources | None, tree: "Worktree | None") -> None:
-        if agent is not None:
-            agent.close_transcript()
-        with anyio.CancelScope(shield=True):
-            if gear is not None:
-                await gear.close()
-            if tree is not None:
-                await self._services.worktrees.close(tree)
 
     async def _begin(
         self,
@@ -162,15 +157,22 @@ class Spawner:
             run=known.run,
         )
 
-    def _free_name(self, name: str) -> str:
-        """The name as asked for, with a number if another agent has it."""
+    @contextmanager
+    def _naming(self, asked: str | None, kind: str) -> Generator[str]:
+        """The name that was asked for, with a number if another agent has it. It is taken while the agent is made."""
+        if not asked:
+            yield kind
+            return
         taken = self._names | {known.name for known in self.known.values()}
-        found, n = name, 1
+        found, n = asked, 1
         while found in taken:
             n += 1
-            found = f"{name}-{n}"
+            found = f"{asked}-{n}"
         self._names.add(found)
-        return found
+        try:
+            yield found
+        finally:
+            self._names.discard(found)
 
     def is_one_shot(self, kind: str) -> bool:
         definition = self._deps.kinds().get(kind)
@@ -212,30 +214,35 @@ class Spawner:
     async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """After a letter is stored: wake a living agent, or continue an ended one in the background; never two of
         one."""
-        id = known.id
-        if (agent := self._supervisor.agent(id)) is not None or id in self._resuming:
-            if agent is not None:
-                agent.inbox.ring()
+        if (agent := self._supervisor.agent(known.id)) is not None:
+            agent.inbox.ring()
             return None
-        if (remotes := self._services.remotes) is not None and await remotes.is_remote(id):
-            again = replace(known, run=known.run + 1)
-            if (job := await remotes.resume_job(again, owner, call)) is not None:
-                self.known[id] = again
-            return job
-        self._resuming.add(id)
+        if known.id in self._resuming:
+            return None
+        self._resuming.add(known.id)  # before anything is awaited: another letter may come meanwhile
         try:
-            if (before := self._supervisor.job_of(id)) is not None:
-                await before.closed.wait()  # a transcript has one writer at a time
-            self.known[id] = known = AgentRecord(
-                id, known.name, known.kind, known.parent, known.depth, known.description, known.run + 1
-            )
-            job = self._job(known, owner, call, background=True)
-            agent, job.tree = await self._making.resume(known)
+            again = replace(known, run=known.run + 1)
+            if (remotes := self._services.remotes) is not None and await remotes.is_remote(known.id):
+                if (job := await remotes.resume_job(again, owner, call)) is not None:
+                    self.known[known.id] = again
+                return job
+            return await self._resume_here(again, owner, call)
+        finally:
+            self._resuming.discard(known.id)
+
+    async def _resume_here(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job:
+        if (before := self._supervisor.job_of(known.id)) is not None:
+            await before.closed.wait()  # a transcript has one writer at a time
+        job = self._job(known, owner, call, background=True)
+        agent, job.tree = await self._making.resume(known)
+        try:
             with anyio.CancelScope(shield=True):
+                self.known[known.id] = known  # its number is used up, even if nobody can tell whether it was stored
                 await self._supervisor.jobs.begin(job)
                 self._supervisor.start(agent, job)
-        finally:
-            self._resuming.discard(id)
+        except BaseException:
+            await self._making.undo(agent.close_transcript, agent.gear, job.tree)
+            raise
         return job
 
     async def pass_on(self, letter: Letter) -> bool:

@@ -64,6 +64,13 @@ class SpawnDeps(Struct, frozen=True, kw_only=True):
     features: Features
     background_after: float | None = None
 
+    def toolset_again(self, tools: tuple[ToolSpec, ...], history: History, depth: int, served: Served) -> Toolset:
+        """The tools of an agent that is resumed. Their limits are not part of the rendered prompt."""
+        kit, started = self.toolset_of(tools, depth, served), history.started
+        if started is None:
+            return kit
+        return replace(kit, limits=started.limits, may_start=started.may_start, denied=started.denied)
+
 
 class Birth(Struct, frozen=True):
     """What is known of a new agent before it is made."""
@@ -173,20 +180,35 @@ class SubAgents:
 
     async def resume(self, known: AgentRecord) -> "tuple[Agent, Worktree | None]":
         transcript, history = await self._reopen(known)
-        main = self._supervisor.main
-        definition = next((d for d in self._deps.kinds().values() if d.name == known.kind), None)
-        desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
-        tree = None
-        if history.started is not None and history.started.worktree:
-            before = history.started.worktree
-            tree = await self._services.worktrees.open_again(main.desk.roots[0], known.id, before)
-            move_in(desk, tree)
-        desk.seen = dict(history.seen)
-        gear = await self._equip_again(definition, known, transcript, tree)
-        spec = self._spec_again(known, definition, history, desk, gear)
-        agent = self._agents.resume(spec, history, transcript)
+        main, gear, tree = self._supervisor.main, None, None
+        try:
+            definition = next((d for d in self._deps.kinds().values() if d.name == known.kind), None)
+            desk = child_desk(main.desk, Path(history.cwd), known.id, known.name)
+            if history.started is not None and history.started.worktree:
+                before = history.started.worktree
+                tree = await self._services.worktrees.open_again(main.desk.roots[0], known.id, before)
+                move_in(desk, tree)
+            desk.seen = dict(history.seen)
+            gear = await self._deps.equip(definition, known.id, known.parent)
+            spec = self._spec_again(known, definition, history, desk, gear)
+            agent = self._agents.resume(spec, history, transcript)
+        except BaseException:
+            await self.undo(transcript.close, gear, tree)
+            raise
         agent.gear = gear
         return agent, tree
+
+    async def undo(
+        self, close: Callable[[], None] | None, gear: AgentResources | None, tree: "Worktree | None"
+    ) -> None:
+        """Leave nothing of an agent that could not be made or resumed; `close` closes its transcript."""
+        if close is not None:
+            close()
+        with anyio.CancelScope(shield=True):
+            if gear is not None:
+                await gear.close()
+            if tree is not None:
+                await self._services.worktrees.close(tree)
 
     async def _reopen(self, known: AgentRecord) -> tuple[Transcript, History]:
         try:
@@ -212,10 +234,7 @@ class SubAgents:
         rendered, main = history.rendered, self._supervisor.main
         assert rendered is not None
         tools = self._agents.stored_prompt(rendered.prompt).tools
-        kit = self._deps.toolset_of(tools, known.depth, gear.tools if gear else None)
-        if history.started is not None:  # limits of its tools are not part of the rendered prompt
-            first = history.started
-            kit = replace(kit, limits=first.limits, may_start=first.may_start, denied=first.denied)
+        kit = self._deps.toolset_again(tools, history, known.depth, gear.tools if gear else None)
         limits = own_limits(definition) if definition else main.meter.limits
         if known.kind == FORK:
             limits = Limits(turns=MOST_TURNS)
@@ -232,18 +251,6 @@ class SubAgents:
             depth=known.depth,
             meter=(self._supervisor.agent(known.parent) or main).meter.child(limits),
         )
-
-    async def _equip_again(
-        self, definition: AgentDefinition | None, known: AgentRecord, transcript: Transcript, tree: "Worktree | None"
-    ) -> AgentResources | None:
-        try:
-            return await self._deps.equip(definition, known.id, known.parent)
-        except BaseException:
-            transcript.close()
-            if tree is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._services.worktrees.close(tree)
-            raise
 
 
 def child_desk(parent: Desk, cwd: Path, id: AgentId, name: str) -> Desk:

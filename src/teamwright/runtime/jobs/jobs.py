@@ -99,11 +99,14 @@ class Jobs(Struct, eq=False):
         return list(self._open.get(owner, {}).values())
 
     async def begin(self, job: Job, *, agent: NewAgent | None = None, letter: Letter | None = None) -> None:
+        before = self._jobs.get(job.id)  # an earlier run
         self._keep(job)
         try:
             await self._table.begin(job.row(), self._session, agent=agent, letter=letter)
         except BaseException:
             del self._jobs[job.id], self._open[job.owner][job.id]
+            if before is not None:
+                self._jobs[job.id] = before
             raise
         self.adopt(job)
 

@@ -49,10 +49,7 @@ class JobMaker:
         rendered, spec = history.rendered, self._spec()
         assert rendered is not None
         tools = self._agents.stored_prompt(rendered.prompt).tools
-        kit = self._spawning.toolset_of(tools, self._charter.depth, None)
-        if history.started is not None:
-            first = history.started
-            kit = replace(kit, limits=first.limits, may_start=first.may_start, denied=first.denied)
+        kit = self._spawning.toolset_again(tools, history, self._charter.depth, None)
         spec.desk.seen = dict(history.seen)
         mode = history.mode or spec.mode
         spec = replace(spec, model=rendered.model, effort=rendered.effort, toolset=kit, mode=mode)

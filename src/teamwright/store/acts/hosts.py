@@ -89,6 +89,8 @@ class LeaveHost(Struct, frozen=True):
         return Demand() if self.process == ctx.process else None
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        if self.process != ctx.process:  # it may have died of what it ran
+            take_back(db, self.process, ctx.now, lost=True)
         remove_host(db, self.process, ctx.now)
 
 

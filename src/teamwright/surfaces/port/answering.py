@@ -1,19 +1,20 @@
 """Answers agents' questions, and carries out the scope of a yes."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.app import Options
-from teamwright.app.saved_rules import keep_rules
 from teamwright.core.data.op import AddRules, Answer, SetMode
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Allow, Behaviour, Decision, Question
 from teamwright.runtime.port import SessionPort
+
+if TYPE_CHECKING:
+    from teamwright.app import Options
 
 # A yes for this call only; for all that its rules cover: for one agent, this session or this project; or for all edits.
 Scope = Literal["once", "agent", "all", "project", "edits"]
@@ -30,10 +31,11 @@ class GivenAnswer(Struct, frozen=True):
 
 
 async def give_answer(
-    session: SessionPort, waiting: Sequence[Question], given: GivenAnswer, options: Options
+    session: SessionPort, waiting: Sequence[Question], given: GivenAnswer, options: "Options | None" = None
 ) -> list[Question]:
     """Answer a question and carry out the rest of its scope. Returns the other questions that this answered.
 
+    Only the scope `project` needs `options`.
     Rules that cannot be saved still hold for this session; the error is raised once everything is answered.
     """
     question, scope = given.question, given.scope
@@ -70,11 +72,14 @@ async def _allow_all(session: SessionPort, covered: Sequence[Question], via: str
 
 
 async def _add(
-    session: SessionPort, question: Question, rules: tuple[str, ...], scope: Scope, options: Options
+    session: SessionPort, question: Question, rules: tuple[str, ...], scope: Scope, options: "Options | None"
 ) -> TeamwrightError | None:
     fault = None
     kinds: tuple[Behaviour, ...] = ("allow", "outside") if question.outside else ("allow",)
     if scope == "project":
+        from teamwright.app.saved_rules import keep_rules  # noqa: PLC0415  # all parts of a session come with it
+
+        assert options is not None
         try:
             for kind in kinds:
                 await to_thread.run_sync(keep_rules, replace(options, cwd=session.cwd), kind, rules)

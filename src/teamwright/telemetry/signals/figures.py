@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from teamwright.core.text import line_count
 from teamwright.telemetry.facts.shapes import Chat, Fact, Run, ToolUse
 from teamwright.telemetry.signals import names as n
 from teamwright.telemetry.signals.shapes import Measure
@@ -100,14 +101,14 @@ class SessionFigures:
 
 
 def decision_of(tool: ToolUse) -> tuple[str, str]:
-    """What was decided about a call, and by whom: `config` stands for rules, modes and hooks."""
+    """What was decided about a call, and by whom, in the words that dashboards know: `config` stands for rules, modes
+    and hooks, `user_…` for a person or a program that answers in their place."""
     consent = tool.consent
     if consent is None:
         return ("reject" if tool.error == "denied" else "accept"), "config"
-    source = {"person": "user_temporary", "code": "hook", "nobody": "user_abort"}[consent.by]
     if consent.verdict == "allow":
-        return "accept", source
-    return "reject", "user_reject" if consent.by == "person" else source
+        return "accept", "user_temporary"
+    return "reject", "user_abort" if consent.by == "nobody" else "user_reject"
 
 
 def changed_lines(tool: ToolUse) -> tuple[int, int]:
@@ -116,6 +117,6 @@ def changed_lines(tool: ToolUse) -> tuple[int, int]:
         return 0, 0
     hunks: list[Mapping[str, Any]] = tool.data.get("structuredPatch") or []
     if not hunks and tool.data.get("type") == "create":
-        return str(tool.args().get("content", "")).count("\n") + 1, 0
+        return line_count(str(tool.args().get("content", ""))), 0
     lines = [str(line) for hunk in hunks for line in hunk.get("lines", ())]
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)

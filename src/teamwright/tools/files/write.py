@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import Text
 from teamwright.core.ports import Desk, Outcome, ToolContext
+from teamwright.core.text import line_count
 from teamwright.host.files.read_write import look, read_whole, write_whole
 from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.define import read_args, spec
@@ -59,10 +60,11 @@ def _write(asked: WriteArgs, ctx: ToolContext) -> Outcome:
     before, basis = _before(path, ctx.desk)
     seen = write_whole(path, content, basis=basis)
     verb = "Created" if basis is None else "Replaced"
-    lines = asked.content.count("\n") + (not asked.content.endswith("\n") and asked.content != "")
     data = {"type": "create" if basis is None else "update", "filePath": str(path), "bytes": len(content)}
     data |= patch_data(before, asked.content) if before else {}
-    return Outcome((Text(f"{verb} {path} ({lines:,} lines)."),), data, seen=remember(ctx.desk, seen))
+    return Outcome(
+        (Text(f"{verb} {path} ({line_count(asked.content):,} lines)."),), data, seen=remember(ctx.desk, seen)
+    )
 
 
 def _before(path: Path, desk: Desk) -> tuple[str, os.stat_result | None]:

@@ -6,16 +6,20 @@ back for a minute (ext4 without a journal), creating a file means searching past
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from teamwright.core.errors import StoreError
 from teamwright.host.git.travel.seal import Seal, is_intact
+from teamwright.osfiles.locks import Lock, hold, share
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
 _PLENTY = 10 << 30  # bytes that must be free on the disk, or closed rooms are deleted at once
 _MOST_SPARES = 64  # of one commit
+_PATIENCE = 10.0  # seconds for another worker that starts at the same moment
 _IN_A_ROOM = {"tree", "index"}
 
 BaseKey = tuple[Path, str]  # a cache's objects, and a commit among them
@@ -41,6 +45,23 @@ def put_aside(room: Path, folder: Path) -> Path | None:
     except OSError:
         pass
     return None
+
+
+def claim_rooms(folder: Path) -> Lock:
+    """Hold the result for as long as rooms may be opened below `folder`. Blocks.
+
+    Whoever is alone there puts aside what killed workers have left. Several workers may share a home.
+    """
+    path = folder / "rooms.lock"
+    if (alone := hold(path)) is not None:
+        with suppress(OSError):  # there are none, or they stay until their agents come back
+            make_dir(folder / "closed")
+            (folder / "rooms").rename(folder / "closed" / f"left-{os.urandom(4).hex()}")
+        alone.release()
+    claim = share(path, _PATIENCE)
+    if claim is None:
+        raise StoreError(f"{path} is held by another program, so no agents can run in this home.")
+    return claim
 
 
 def delete_closed(folder: Path) -> None:

@@ -11,6 +11,7 @@ from anyio.lowlevel import RunVar
 from msgspec import Struct
 
 from teamwright.core.errors import TeamwrightError
+from teamwright.core.proxies import proxy_for
 from teamwright.core.sandbox.hosts import LOCALHOST, is_address, with_port
 from teamwright.core.text import shown
 from teamwright.host.sandbox.connections.wire import Stream, dial
@@ -25,7 +26,6 @@ _DIAL_SECONDS = 10.0
 _PARENT_SECONDS = 30.0
 _MOST_HEAD = 32_768
 _LOOPBACK = ("127.0.0.1", "::1")
-_NAMES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 
 class Inward(TeamwrightError):
@@ -101,26 +101,25 @@ async def tunnel_through(parent: Parent, host: str, port: int, resolve: Resolve)
 def parent_for(host: str, port: int, env: Mapping[str, str], *, secure: bool) -> Parent | None:
     """The proxy that the person's environment sets for this host. Raises Inward for local names, because nobody vets
     what the proxy resolves."""
-    if is_this_machine(host) or not any(env.get(name) for name in _NAMES):
+    if is_this_machine(host):
         return None
-    from yarl import URL  # noqa: PLC0415
-
-    from teamwright.host.web.fetch import proxy_for  # noqa: PLC0415
-
+    unusable = "the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not an `http://host:port`"
     try:
-        named = proxy_for(URL.build(scheme="https" if secure else "http", host=host, port=port), env)
+        named = proxy_for("https" if secure else "http", host, port, env)
     except ValueError:
-        raise Unreachable(f"{host} is no name that a parent proxy takes") from None
+        raise Unreachable(unusable) from None
     if named is None:
         return None
     if not is_address(host) and is_local_name(host):
         raise Inward
+    from yarl import URL  # noqa: PLC0415
+
     try:
         address = URL(named)
         if address.scheme != "http" or not address.host or not address.port:
             raise ValueError
     except ValueError:
-        raise Unreachable("the proxy in HTTP_PROXY or HTTPS_PROXY is not an `http://host:port`") from None
+        raise Unreachable(unusable) from None
     return Parent(address.host, address.port, _basic(address.user, address.password))
 
 

@@ -7,13 +7,11 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from teamwright.core.data.message import Text
 from teamwright.core.data.op import (
     AddTask,
     ChangeTask,
     Interrupt,
     Op,
-    Say,
     SendToBackground,
     SetMode,
     SetModel,
@@ -26,6 +24,7 @@ from teamwright.store.files.paths import Home, find_transcript
 from teamwright.surfaces.port.remote_session import RemoteSession
 from teamwright.surfaces.web.doing import start
 from teamwright.surfaces.web.doing.answers import answer
+from teamwright.surfaces.web.doing.prompts import LIMIT, take_prompt
 from teamwright.surfaces.web.reading import changes
 from teamwright.surfaces.web.server.errors import Refused, not_there
 from teamwright.surfaces.web.server.keys import Links
@@ -33,7 +32,6 @@ from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
 
-LIMIT = 30.0  # seconds for the session to answer
 SEEN = 0.5  # seconds until a posted prompt is among the queued ones
 UP = 20.0  # seconds for a new session to come up
 MOST_HOURS = 24 * 365
@@ -151,10 +149,11 @@ class Acts:
             return await self._go_on(call, text)
         port = _port(guest)
         to = None if agent in ("", port.main) else AgentId(agent)
-        letter = await within(port.say(Say((Text(text),), agent=to, typed=text)))
-        with anyio.move_on_after(SEEN):
-            await guest.until(lambda: guest.fold.knows(letter))
-        return {"letter": letter}
+        told = await take_prompt(port, text.strip(), to)
+        if letter := told["letter"]:
+            with anyio.move_on_after(SEEN):
+                await guest.until(lambda: guest.fold.knows(letter))
+        return told
 
     async def withdraw(self, call: Call) -> Json:
         guest, letter = await self._guest(call), LetterId(call.text("letter", None, 200))

@@ -1,14 +1,13 @@
 """Answers to questions from the page: once, always, no, no with words. The first answer counts."""
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import anyio
 
-from teamwright.core.data.op import AddRules, Answer, SetMode
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import QuestionId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.surfaces.port.answering import GivenAnswer, Scope, give_answer
 from teamwright.surfaces.view.sentences import DECLINED, SAID_WHY, refusal
 from teamwright.surfaces.web.server.errors import Refused
 from teamwright.surfaces.web.server.serve import Call
@@ -26,49 +25,42 @@ async def answer(guest: Guest, call: Call) -> Json:
     question = next((q for q in guest.fold.questions if q.id == id), None)
     if question is None or port is None:
         raise Refused(409, too_late(guest, id))
-    decision, always = _decision(question, call), call.body.get("always")
-    if always not in (None, "", "agent", "all"):
-        raise Refused(400, "`always` must be agent or all")
-    covered: list[Question] = []
+    given = GivenAnswer(question, _decision(question, call), _scope(question, call), via=VIA)
     with anyio.fail_after(LIMIT):
-        if isinstance(decision, Allow) and (mode := call.text("mode", "", 40)):
-            if mode != "acceptEdits":
-                raise Refused(400, "`mode` can be acceptEdits, or be left out")
-            await port.submit(SetMode(mode))
-        if isinstance(decision, Allow) and always and question.suggestions:
-            only = question.agent if always == "agent" else None
-            await port.submit(AddRules(question.suggestions, "allow", only))
-            covered = _covered(guest.fold.questions, question, only=bool(only))
         try:
-            await port.submit(Answer(id, decision, VIA))
+            await give_answer(port, guest.fold.questions, given)
         except UsageError:
+            await _gone(guest, id)
+            if any(q.id == id for q in guest.fold.questions):
+                raise  # it is the mode or a rule that was refused
             raise Refused(409, too_late(guest, id)) from None
-        for other in covered:
-            try:
-                await port.submit(Answer(other.id, Allow(), VIA))
-            except UsageError:
-                continue  # somebody else was quicker
         await _gone(guest, id)
     return {"ok": True}
+
+
+def _scope(question: Question, call: Call) -> Scope:
+    always, mode = call.body.get("always"), call.text("mode", "", 40)
+    if mode and always:
+        raise Refused(400, "`always` and `mode` cannot both be given")
+    if mode:
+        if mode != "acceptEdits":
+            raise Refused(400, "`mode` can be acceptEdits, or be left out")
+        return "edits"
+    match always:
+        case None | "":
+            return "once"
+        case "agent" if question.outside:
+            raise Refused(400, "commands leave the sandbox for all agents or for none: `always` must be all")
+        case "agent" | "all":
+            return always
+        case _:
+            raise Refused(400, "`always` must be agent or all")
 
 
 async def _gone(guest: Guest, id: QuestionId) -> None:
     """The page that answered sees the question vanish along with its response."""
     with anyio.move_on_after(1):
         await guest.until(lambda: all(q.id != id for q in guest.fold.questions))
-
-
-def _covered(waiting: Sequence[Question], question: Question, *, only: bool) -> list[Question]:
-    """Questions that would no longer be asked, because all rules that answer them now exist."""
-    there = frozenset(question.suggestions)
-    return [
-        other
-        for other in waiting
-        if other.id != question.id
-        and other.suggestions
-        and there.issuperset(other.suggestions)
-        and (not only or other.agent == question.agent)
-    ]
 
 
 def _decision(question: Question, call: Call) -> Decision:

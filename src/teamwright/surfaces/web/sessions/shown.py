@@ -148,7 +148,8 @@ async def asked(question: Question, session: str, at: int) -> Json:
         "title": one_line(traits_of(question.tool).subject(question.args)),
         "reason": visible(question.reason),
         "rows": [row(one) for one in rows],
-        "rules": [visible(rule) for rule in question.suggestions],
+        "rules": [visible(rule) for rule in question.outside or question.suggestions],
+        "outside": bool(question.outside),  # "always" means outside of the sandbox, and holds for all agents
         "is_edit": question.is_edit,
         "asked": at,
     }

@@ -105,11 +105,11 @@ function answers(question) {
   const rules = question.rules.length > 0;
   return [h("div.answers.to-question", null,
     button("Allow once", yes(), { kind: "primary", hint: key("y"), busy }),
-    rules ? button(`Always for ${question.agent_name}`, yes({ always: "agent" }), { hint: key("t"), busy }) : null,
+    rules && !question.outside ? button(`Always for ${question.agent_name}`, yes({ always: "agent" }), { hint: key("t"), busy }) : null,
     rules ? button("Always for all", yes({ always: "all" }), { hint: key("a"), busy }) : null,
     button("No", () => answer(question, { decision: "deny" }), { hint: key("n"), busy }),
     button("No, because…", () => why(question), { hint: key("w"), busy })),
-  rules ? h("p.rule.dim.small", null, "Always adds: ", question.rules.map((rule, n) => [n ? ", " : "", h("code", null, rule)])) : null];
+  rules ? h("p.rule.dim.small", null, question.outside ? "Always runs outside of the sandbox: " : "Always adds: ", question.rules.map((rule, n) => [n ? ", " : "", h("code", null, rule)])) : null];
 }
 
 function why(question) {
@@ -211,7 +211,7 @@ export function answerByKey(pressed) {
   const question = state.questions.get(hears);
   if (!question || state.role !== "full" || !hasKeys(question) || !document.querySelector(`[data-question="${hears}"]`)) return false;
   const always = question.rules.length > 0;
-  const said = { y: { decision: "allow" }, n: { decision: "deny" }, t: question.kind === "plan" ? { decision: "allow", mode: "acceptEdits" } : always && { decision: "allow", always: "agent" }, a: question.kind !== "plan" && always && { decision: "allow", always: "all" } }[pressed];
+  const said = { y: { decision: "allow" }, n: { decision: "deny" }, t: question.kind === "plan" ? { decision: "allow", mode: "acceptEdits" } : always && !question.outside && { decision: "allow", always: "agent" }, a: question.kind !== "plan" && always && { decision: "allow", always: "all" } }[pressed];
   if (pressed === "w") return why(question), true;
   if (!said) return false;
   answer(question, said);

@@ -241,6 +241,8 @@ function remember(talk) {
 
 // --- saying something
 
+const outputs = new Map(); // of commands that no model reads, until something else is said
+
 function foot(session, agent) {
   if (state.route.at) return null;
   if (state.role !== "full") return h("footer.composer", null, h("p.dim", null, "You are watching."));
@@ -262,6 +264,7 @@ function foot(session, agent) {
       }),
       h("button.button.primary", { type: "submit", disabled: state.busy.has(name) || undefined }, "Send")),
     state.line === "away" && state.outbox.length ? h("p.dim.small", null, "It is sent when the connection is back.") : null,
+    outputs.has(name) ? h("div.output", { role: "status" }, markdown(outputs.get(name))) : null,
     error(name));
 }
 
@@ -284,7 +287,9 @@ async function say(session, agent) {
   const text = (state.drafts.get(agent.id) || "").trim();
   if (!text) return;
   const name = `say-${agent.id}`;
-  const then = () => {
+  outputs.delete(name);
+  const then = (told) => {
+    if (told && told.output) outputs.set(name, told.output);
     if ((state.drafts.get(agent.id) || "").trim() === text) state.drafts.set(agent.id, "");
     const area = document.querySelector(".composer textarea");
     if (area) requestAnimationFrame(() => grow(area));
