@@ -6,7 +6,7 @@ from pathlib import Path
 from teamwright.core.data.code import Author, BranchBack, Journey, Landed, Parcel, SavedTree
 from teamwright.host.git.travel.arrival import Sender, land
 from teamwright.host.git.travel.departure import depart
-from teamwright.host.git.travel.room import Origin, Room, Site, open_room
+from teamwright.host.git.travel.rooms.room import Origin, Room, Site, open_room
 
 
 class Files:

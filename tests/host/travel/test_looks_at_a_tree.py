@@ -9,9 +9,9 @@ import pytest
 
 from teamwright.core.data.code import Author, SavedTree
 from teamwright.host.git.program import Program
-from teamwright.host.git.travel.index_file import file_clock, find_changed, read_index
-from teamwright.host.git.travel.room import Room
-from teamwright.host.git.travel.small_tree import SmallTree
+from teamwright.host.git.travel.rooms.room import Room
+from teamwright.host.git.travel.trees.index_file import file_clock, find_changed, read_index
+from teamwright.host.git.travel.trees.small_tree import SmallTree
 from travel_kit import Machines
 from worktree_kit import git, new_repo, save
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.data.code import SavedTree
-from teamwright.host.git.travel.loose_pack import Added, pack_added
+from teamwright.host.git.travel.trees.loose_pack import Added, pack_added
 from travel_kit import Machines
 from worktree_kit import git, new_repo, save
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from teamwright.host.git.program import Program
-from teamwright.host.git.travel.closed_rooms import claim_rooms, delete_closed
-from teamwright.host.git.travel.room import Room
+from teamwright.host.git.travel.rooms.closed_rooms import claim_rooms, delete_closed
+from teamwright.host.git.travel.rooms.room import Room
 from travel_kit import Machines
 from worktree_kit import git, save
 
@@ -104,7 +104,7 @@ async def test_a_closed_room_is_gone_at_once_and_deleted_later(tmp_path: Path):
 async def test_on_a_disk_with_little_space_a_closed_room_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     machines = Machines(tmp_path, repo_of_all_kinds(tmp_path / "repo", "sha1"))
     room = await machines.start()
-    monkeypatch.setattr("teamwright.host.git.travel.closed_rooms._PLENTY", 1 << 60)
+    monkeypatch.setattr("teamwright.host.git.travel.rooms.closed_rooms._PLENTY", 1 << 60)
     await room.close()
     assert [path.name for path in room.path.parents[2].iterdir() if path.name == "closed"] == []
     assert not room.path.exists()

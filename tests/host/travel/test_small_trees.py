@@ -9,7 +9,7 @@ import pytest
 
 from teamwright.core.data.code import SavedTree
 from teamwright.host.git.program import Program
-from teamwright.host.git.travel.room import Room
+from teamwright.host.git.travel.rooms.room import Room
 from travel_kit import Machines
 from worktree_kit import git, save
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.data.code import Author
-from teamwright.host.git.travel.closed_rooms import delete_closed
-from teamwright.host.git.travel.room import Room
+from teamwright.host.git.travel.rooms.closed_rooms import delete_closed
+from teamwright.host.git.travel.rooms.room import Room
 from travel_kit import Machines
 from worktree_kit import git, new_repo
 

@@ -8,8 +8,8 @@ import pytest
 
 from teamwright.core.data.code import SavedTree
 from teamwright.core.errors import ToolError
-from teamwright.host.git.travel import saving
-from teamwright.host.git.travel.room import Room
+from teamwright.host.git.travel.rooms.room import Room
+from teamwright.host.git.travel.trees import saving
 from travel_kit import Machines
 from worktree_kit import git, new_repo, save
 

@@ -29,7 +29,7 @@ from teamwright.core.ids import SessionId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.rules import Rules, parse_rules
 from teamwright.core.policies.budget import Limits
-from teamwright.host.git.travel.room import Origin, Room, Site, open_room
+from teamwright.host.git.travel.rooms.room import Origin, Room, Site, open_room
 from teamwright.models.prices import cost
 from teamwright.osfiles.locks import hold
 from teamwright.runtime.agents.factory import AgentFactory

@@ -16,7 +16,7 @@ from teamwright.app.workers.hosting import open_hosted
 from teamwright.app.workspace import Workspace, open_workspace
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import SessionId
-from teamwright.host.git.travel.closed_rooms import claim_rooms, delete_closed
+from teamwright.host.git.travel.rooms.closed_rooms import claim_rooms, delete_closed
 from teamwright.host.process.rlimits import allow_many_files
 from teamwright.osfiles.locks import Lock
 from teamwright.runtime.workers.hosted import Hosted

@@ -14,8 +14,8 @@ from msgspec import Struct
 from teamwright.core.data.code import COMMIT
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
-from teamwright.host.git.travel.loose_pack import Added, pack_added
 from teamwright.host.git.travel.repo import LONG, Repo
+from teamwright.host.git.travel.trees.loose_pack import Added, pack_added
 
 MOST_BYTES = 2 << 30  # per bundle
 _MOST_LINE, _MOST_HEADER = 4096, 4 << 20

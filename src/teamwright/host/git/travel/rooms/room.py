@@ -15,9 +15,6 @@ from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git.travel.bundle import bundle_added, write_bundle
 from teamwright.host.git.travel.cache import Cache
-from teamwright.host.git.travel.closed_rooms import keep_spare, put_aside
-from teamwright.host.git.travel.fresh_tree import find_notes, known_base, make_empty, make_fresh
-from teamwright.host.git.travel.loose_pack import Added
 from teamwright.host.git.travel.names import check_agent, flat_name
 from teamwright.host.git.travel.objects import Known, Objects, draft, put_code, put_small
 from teamwright.host.git.travel.repo import check_commits, ours
@@ -28,9 +25,12 @@ from teamwright.host.git.travel.repository import (
     write_commit,
     write_ref,
 )
-from teamwright.host.git.travel.restoring import restore
-from teamwright.host.git.travel.saving import Heads, Looked, TreeIndex, in_words
-from teamwright.host.git.travel.seal import Seal
+from teamwright.host.git.travel.rooms.closed_rooms import keep_spare, put_aside
+from teamwright.host.git.travel.rooms.fresh_tree import find_notes, known_base, make_empty, make_fresh
+from teamwright.host.git.travel.rooms.restoring import restore
+from teamwright.host.git.travel.rooms.seal import Seal
+from teamwright.host.git.travel.trees.loose_pack import Added
+from teamwright.host.git.travel.trees.saving import Heads, Looked, TreeIndex, in_words
 from teamwright.host.git.worktrees.record import branch_of
 from teamwright.osfiles.trees import remove_tree
 

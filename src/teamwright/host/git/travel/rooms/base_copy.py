@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from teamwright.host.git.travel.index_file import IndexFile, read_index
+from teamwright.host.git.travel.trees.index_file import IndexFile, read_index
 
 _MOST = 1 << 20  # bytes of all its files
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

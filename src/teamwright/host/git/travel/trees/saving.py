@@ -12,9 +12,9 @@ import anyio.to_thread
 from msgspec import Struct
 
 from teamwright.core.text import plural, shown
-from teamwright.host.git.travel.index_file import file_clock, find_changed, is_changed, read_index
 from teamwright.host.git.travel.repo import LONG, Repo, together
-from teamwright.host.git.travel.small_tree import SmallTree
+from teamwright.host.git.travel.trees.index_file import file_clock, find_changed, is_changed, read_index
+from teamwright.host.git.travel.trees.small_tree import SmallTree
 
 T = TypeVar("T")
 MOST_FILE = 64 << 20

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.host.git.travel.index_file import file_clock, tick_after
+from teamwright.host.git.travel.trees.index_file import file_clock, tick_after
 from teamwright.osfiles.reading import read_whole
 
 _MOST_RECENT = 1 << 20  # bytes of one file whose content is hashed

@@ -7,12 +7,12 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from teamwright.host.git.travel.base_copy import BaseCopy, read_copy, write_copy
-from teamwright.host.git.travel.closed_rooms import BaseKey, take_spare
 from teamwright.host.git.travel.repo import LONG, Repo, together
 from teamwright.host.git.travel.repository import StartingPoint, write_repository
-from teamwright.host.git.travel.saving import has_links
-from teamwright.host.git.travel.seal import Seal, seal
+from teamwright.host.git.travel.rooms.base_copy import BaseCopy, read_copy, write_copy
+from teamwright.host.git.travel.rooms.closed_rooms import BaseKey, take_spare
+from teamwright.host.git.travel.rooms.seal import Seal, seal
+from teamwright.host.git.travel.trees.saving import has_links
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 

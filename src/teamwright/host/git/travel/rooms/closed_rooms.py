@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from teamwright.core.errors import StoreError
-from teamwright.host.git.travel.seal import Seal, is_intact
+from teamwright.host.git.travel.rooms.seal import Seal, is_intact
 from teamwright.osfiles.locks import Lock, hold, share
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from teamwright.core.errors import ToolError
 from teamwright.host.files.paths import open_judged
-from teamwright.host.git.travel.index_file import IndexEntry, IndexFile, Stamp, file_clock, stamp_of
 from teamwright.host.git.travel.repository import name_object, write_object
+from teamwright.host.git.travel.trees.index_file import IndexEntry, IndexFile, Stamp, file_clock, stamp_of
 
 _MOST = 64 << 10  # bytes of a changed file
 _MOST_CHANGED = 32

@@ -1,0 +1,1 @@
+"""Clones that agents of a worker work in."""

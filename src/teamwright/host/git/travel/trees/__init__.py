@@ -1,0 +1,1 @@
+"""Trees of agents: what has changed in one, and how it is stored."""
