@@ -58,20 +58,12 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def hold(path: Path, wait: float = 0.0) -> Lock | None:
+def hold(path: Path, wait: float = 0.0, *, shared: bool = False) -> Lock | None:
     """The lock, or None if somebody (another process, or this one) has kept it for `wait` seconds.
 
-    With `wait` it blocks: call it in a thread.
+    With `wait` it blocks: call it in a thread. Several may hold it `shared`, and nobody can hold it alone meanwhile.
     """
-    return _take(path, fcntl.LOCK_EX, wait)
-
-
-def share(path: Path, wait: float = 0.0) -> Lock | None:
-    """The same, together with others who share it: nobody can hold it meanwhile."""
-    return _take(path, fcntl.LOCK_SH, wait)
-
-
-def _take(path: Path, how: int, wait: float) -> Lock | None:
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     make_dir(path.parent)
     fd = open_file(path, os.O_RDWR | os.O_CREAT)
     limit = time.monotonic() + wait

@@ -29,7 +29,7 @@ from teamwright.core.errors import DiskError, ModelError, StoreError, Teamwright
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import run_turn
 from teamwright.core.permissions.consent import Decision, Mode
-from teamwright.core.ports import Compactor, OnDelta, Tool
+from teamwright.core.ports import OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.agents.limits.slots import Slot
 from teamwright.runtime.agents.plan_mode import PlanMode
@@ -216,9 +216,6 @@ class Agent:
         gear, self.gear = self.gear, None
         if gear is not None:
             await gear.close()
-
-    def use_compactor(self, compactor: Compactor) -> None:
-        self._seat.compactor = compactor
 
     async def compact(self, instructions: str = "") -> bool:
         """Shorten the conversation now, or when the running turn has ended. False if there is nothing to shorten."""

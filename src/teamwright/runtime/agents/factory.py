@@ -60,13 +60,11 @@ class AgentFactory(Struct, kw_only=True):
     def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
         """Make an agent on an open transcript; its prompt is still to be rendered."""
         self.bus.agents.setdefault(spec.id, transcript.lines)  # lines from before anybody could watch
-        agent = Agent(spec, history, transcript, self)
-        hooks = None if self.around is None else CompactHooks(self.around, agent)
-        agent.use_compactor(AgentCompactor(agent, self.windows, self.facts, hooks))
-        return agent
+        return Agent(spec, history, transcript, self)
 
     def seat(self, agent: Agent, spec: AgentSpec, transcript: Transcript) -> SessionTurn:
         """What its turns run with."""
+        hooks = None if self.around is None else CompactHooks(self.around, agent)
         return SessionTurn(
             agent=agent.id,
             history=agent.history,
@@ -83,6 +81,7 @@ class AgentFactory(Struct, kw_only=True):
             around=self.around,
             keeper=self.keeper,
             started=transcript.started,
+            compactor=AgentCompactor(agent, self.windows, self.facts, hooks),
             session=self.services,
         )
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from teamwright.core.errors import StoreError
 from teamwright.host.git.travel.rooms.seal import Seal, is_intact
-from teamwright.osfiles.locks import Lock, hold, share
+from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import make_dir
 from teamwright.osfiles.trees import remove_tree
 
@@ -58,7 +58,7 @@ def claim_rooms(folder: Path) -> Lock:
             make_dir(folder / "closed")
             (folder / "rooms").rename(folder / "closed" / f"left-{os.urandom(4).hex()}")
         alone.release()
-    claim = share(path, _PATIENCE)
+    claim = hold(path, _PATIENCE, shared=True)
     if claim is None:
         raise StoreError(f"{path} is held by another program, so no agents can run in this home.")
     return claim
