@@ -38,13 +38,13 @@ def put_aside(room: Path, folder: Path) -> Path | None:
     closed = folder / "closed"
     place = closed / f"{room.name}-{os.urandom(4).hex()}"
     try:
-        if shutil.disk_usage(room).free >= _PLENTY:
-            make_dir(closed)
-            room.rename(place)
-            return place
+        if shutil.disk_usage(room).free < _PLENTY:
+            return None
+        make_dir(closed)
+        room.rename(place)
     except OSError:
-        pass
-    return None
+        return None
+    return place
 
 
 def claim_rooms(folder: Path) -> Lock:
@@ -80,10 +80,10 @@ def keep_spare(base: BaseKey, room: Path, seal: Seal) -> None:
 def take_spare(base: BaseKey, room: Path) -> bool:
     """Move a spare room of this commit to `room`, where nothing is yet. False if there is none, or if somebody wrote in
     the one that was tried."""
-    spares = _spares.get(base)
-    if not spares:
+    try:
+        spare = _spares.get(base, []).pop()
+    except IndexError:  # none, or another thread has just taken the last one
         return False
-    spare = spares.pop()
     try:
         spare.room.rename(room)
         if {path.name for path in room.iterdir()} <= _IN_A_ROOM and is_intact(spare.seal, room / "tree"):
