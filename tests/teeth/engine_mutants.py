@@ -8,8 +8,8 @@ ENGINE_MUTANTS = [
     # No sync before effects.
     (
         "store/engine/shared_transcripts.py",
-        "        self.started = self.sync  # that",
-        "        pass  # that",
+        "        self.started = self.sync  # the next",
+        "        pass  # the next",
         f"{_LINES}::test_that_a_call_has_begun_is_in_the_engine_before_its_effects",
     ),
     (

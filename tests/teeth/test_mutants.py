@@ -18,14 +18,14 @@ RED, GREEN = 1, 0
 MUTANTS = [
     (
         "core/loop.py",
-        "    await seat.sync()  # a finished tool result is durable before the next request leaves\n",
+        "    await seat.sync()  # finished tool results must be durable before the next request leaves\n",
         "",
         "core/test_loop.py::test_a_result_is_synced_before_the_next_request",
     ),
     (
         "core/loop.py",
-        "        await seat.sync()  # after a power cut",
-        "        pass  # after a power cut",
+        "        await seat.sync()  # else a power cut",
+        "        pass  # else a power cut",
         "core/test_loop.py::test_a_call_is_synced_before_its_effects_are_stored",
     ),
     (
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     (
         "runtime/agents/agent.py",
-        "in await self._settle(self.id, self.history):  # owed since",
+        "in await self._shared.settle(self.id, self.history):  # owed since",
         "in ():  # owed since",
         "runtime/test_boundary.py::test_a_full_disk_ends_the_turn_once_and_it_goes_on_when_there_is_room",
     ),

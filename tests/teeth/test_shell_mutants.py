@@ -101,8 +101,7 @@ MUTANTS = [
     # A word is one word.
     (
         "host/shell/harmless.py",
-        "    if _may_gain_words(words):\n"
-        "        return None  # a word more may be a flag, or a path that is not looked at\n",
+        "    if _may_gain_words(words):\n        return None  # an extra word may be a flag, or an unchecked path\n",
         "",
         "ls -I {a,-R,..} .",
     ),
