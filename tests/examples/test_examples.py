@@ -62,9 +62,8 @@ def test_answer_questions(place: Path) -> None:
 def test_team(place: Path) -> None:
     ready, told = (lines := run("team.py", place))[:2], lines[2:]
     assert sorted(ready) == ["clerk: Ready.", "cook: Ready."]
-    assert told == [
-        "cook: The soup is done.",
-        "clerk: The menu is written.",
+    assert sorted(told[:2]) == ["clerk: The menu is written.", "cook: The soup is done."]
+    assert told[2:] == [
         "The clerk answers: Soup.",
         "#1 Make soup: completed by cook",
         "#2 Write the menu: completed by clerk",

@@ -133,7 +133,9 @@ async def test_a_name_given_again_is_a_new_incarnation_with_an_empty_history(wal
     }  # fmt: skip
     async with crew(walker, scripts) as play:
         await play.play()
-        assert asked.is_set() and list(members(walker)) == ["team-lead", "ada"]
+        with anyio.fail_after(LIMIT):
+            await asked.wait()
+        assert list(members(walker)) == ["team-lead", "ada"]
     (late,) = [text for text, is_error in answers(last(play), "SendMessage") if is_error]
     assert "shut down" in late and "pawn" in late
     assert "what-the-first-knew" not in str(play.requests("again")[0].messages)

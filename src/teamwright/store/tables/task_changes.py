@@ -152,12 +152,15 @@ def delete_task(db: sqlite3.Connection, n: int, task: Task, now: int) -> Done:
 
 
 def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each: int, now: int) -> None:
-    """Post letters to owners. If the team goes round they wake nobody: they wait for what comes next."""
+    """Post letters to owners. If the team goes round, they wait for what starts the owner's next turn.
+
+    They are kept from a turn that runs as well: two members that hand a task to and fro would never end theirs.
+    """
     told = [letter for task in done.to_tell(by) if (letter := _letter_about(db, list, task, by, now)) is not None]
     spent = bool(told) and rounds_spent(db, list, each) > 0
     for letter in told:
         if spent and isinstance(letter.body, Signal):
-            letter = replace(letter, body=replace(letter.body, quiet=True))  # noqa: PLW2901
+            letter = replace(letter, priority="later", body=replace(letter.body, quiet=True))  # noqa: PLW2901
         insert_letter(db, letter, now)
     if told:
         count_round_by_name(db, list, by.agent)
