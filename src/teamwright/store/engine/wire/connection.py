@@ -12,6 +12,7 @@ import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -48,6 +49,7 @@ class Connection:
         self._wait = _SHORT if address.replicas > 1 else WAIT
         self.wakes: set[Callable[[], None]] = set()  # called when the server was found again
         self.renewals = 0  # times that the server was lost and found again: it may be another one since
+        self._asking = set[anyio.CancelScope]()  # questions that have no answer yet
 
     @property
     def version(self) -> str:
@@ -70,8 +72,20 @@ class Connection:
 
     async def renewed(self) -> None:
         self.renewals += 1
+        for question in tuple(self._asking):
+            question.cancel()
         for wake in tuple(self.wakes):
             wake()
+
+    async def _answer(self, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """Wait for an answer. If the server is lost and found again meanwhile, none comes: it has to be asked again."""
+        with anyio.CancelScope() as question:
+            self._asking.add(question)
+            try:
+                return await ask()
+            finally:
+                self._asking.discard(question)
+        raise TimeoutError("the server was lost before it answered")
 
     async def is_same(self) -> bool:
         """Whether a server that was found again is the same one. Before that is known nothing is exchanged with it.
@@ -94,7 +108,8 @@ class Connection:
         async def once() -> Msg:
             with anyio.fail_after(WAIT * 2):
                 try:
-                    return await self.client.request(subject, json.dumps(body).encode(), timeout=self._wait)
+                    data = json.dumps(body).encode()
+                    return await self._answer(partial(self.client.request, subject, data, timeout=self._wait))
                 except AWAY:
                     self.check_rights(subject)
                     raise
@@ -133,7 +148,7 @@ class Connection:
 
     async def publish(self, subject: str, data: bytes, headers: dict[str, str]) -> dict[str, Any]:
         """One attempt; returns what the server says. Raises one of `AWAY`."""
-        answer = await self.client.request(subject, data, timeout=self._wait, headers=headers)
+        answer = await self._answer(partial(self.client.request, subject, data, timeout=self._wait, headers=headers))
         return json.loads(answer.data)
 
     async def subscribe(self, subject: str, put: Callable[[Msg], Awaitable[None]] | None = None) -> Subscription:
@@ -152,7 +167,7 @@ class Connection:
         answers = await self.subscribe(inbox)
         try:
             await self.client.publish(f"$JS.API.DIRECT.GET.{stream}", body.encode(), reply=inbox)
-            while is_stored(message := await answers.next_msg(timeout=self._wait)):
+            while is_stored(message := await self._answer(partial(answers.next_msg, timeout=self._wait))):
                 found.append(message)
         finally:
             await self.unsubscribe(answers)
