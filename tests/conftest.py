@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     Chosen.engine = config.getoption("--store") == "engine"
+
+
+def pytest_runtest_teardown() -> None:
+    gc.enable()  # a command that ran in this process may have left it off: a process of its own would have ended
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
