@@ -58,6 +58,32 @@ def test_the_program_stays_until_its_agents_have_ended_and_leaves_with_no_wait(p
     assert ran.out == "early\n" and not (program.project / "f").exists()
 
 
+@pytest.mark.spec("Q3", "O1")
+def test_the_last_line_is_the_result_even_if_jobs_were_stopped_after_it(program: Program) -> None:
+    script = {"main": [child("slow", run_in_background=True), "early"], "slow": [bash("touch f; sleep 60"), "r"]}
+    ran = program.run(
+        *("-p", "SCRIPT:main", "--dangerously-skip-permissions", "--no-wait", "--output-format", "stream-json"),
+        script=script,
+    )
+    kinds = [line.get("subtype", line["type"]) for line in ran.lines]
+    assert "task_notification" in kinds and ran.lines[-1]["type"] == "result" and ran.rc == 0
+    assert ran.result["result"] == "early"
+
+
+@pytest.mark.spec("D8")
+@pytest.mark.parametrize("server", [{"command": "/nowhere/at-all"}, {"command": 7}])
+def test_an_inline_server_that_cannot_start_is_told(program: Program, server: dict[str, Any]) -> None:
+    file = program.project / ".claude/agents/caller.md"
+    file.parent.mkdir(parents=True)
+    own = json.dumps([{"shouter": server}])
+    file.write_text(f"---\nname: caller\ndescription: d\nmcpServers: {own}\n---\nYou call.\n")
+    script = {"main": [child("caller", subagent_type="caller"), "end"], "caller": ["did without"]}
+    ran = program.run("-p", "SCRIPT:main", "--trust", script=script)
+    assert ran.out == "end\n" and ran.rc == 0
+    (line,) = [line for line in ran.err.splitlines() if "shouter" in line]
+    assert "an agent's definition" in line
+
+
 @pytest.mark.spec("Y3", "B2")
 def test_a_driving_program_sends_it_to_the_background_and_stops_it(program: Program) -> None:
     wait = "echo $$ > pid; while :; do sleep 0.05; done"

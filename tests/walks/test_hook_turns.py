@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
 from teamwright.core.data.event import TurnEnded, Warned
 from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
-from teamwright.models.scripted import call
+from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.extensions.hook_points import MOST_ROUNDS
 
@@ -22,6 +23,12 @@ def once(walker: Walker, words: str) -> str:
     """Send the agent back to work, the first time only."""
     mark = walker.home / "once"
     return f"test -e {mark} || {{ touch {mark}; echo {words} >&2; exit 2; }}"
+
+
+def in_turn(*steps: Any) -> ScriptedModel:
+    """A model that answers by these steps, whatever the conversation looks like."""
+    left = iter(steps)
+    return ScriptedModel(lambda _: next(left))
 
 
 @pytest.mark.spec("T8")
@@ -158,6 +165,36 @@ async def test_a_compaction_can_be_refused(walker: Walker) -> None:
         with pytest.raises(UsageError, match="not-now"):
             await walk.submit(Compact())
         assert len(walk.model.requests) == 1
+
+
+@pytest.mark.spec("I1", "T8")
+@pytest.mark.parametrize("event", ["PostCompact", "SessionStart"])
+@pytest.mark.parametrize("refused", [False, True])
+async def test_a_hook_can_end_the_turn_after_a_compaction(walker: Walker, event: str, refused: bool) -> None:
+    """Whether it was due, or the provider had refused the conversation."""
+    stop = (
+        'case "$x" in *SessionStart*startup*) ;; *) '
+        + saying(**{"continue": False, "stopReason": "enough"})
+        + ";; esac"
+    )
+    use_hooks(walker, **{event: hook(logging(walker, stop))}, StopFailure=hook(logging(walker)))
+    too_long = ModelError("prompt is too long: 215000 tokens > 200000 maximum", "context", status=400)
+    long = bash("head -c 25000 /dev/zero | tr '\\0' x")
+    model = in_turn(*([bash("true"), too_long] if refused else [long, long]), "the gist", "went on")
+    windows = json.dumps({"teamwright": {"windows": {"script/given": 13_000}, "lean": False}})
+    async with crew(walker, model, tools=["Bash"], system_prompt="Work.", settings=windows) as walk:
+        end = await walk.play("paint it")
+        assert (end.reason, end.error) == ("failed", "A hook ended the turn: enough")
+        assert len(model.requests) == 3 and not hooked(walker, "StopFailure")
+        assert (await walk.play("and now?")).text == "went on"
+
+
+async def test_a_hook_that_ends_turns_does_not_undo_a_compaction_that_was_asked_for(walker: Walker) -> None:
+    use_hooks(walker, PostCompact=hook(saying(**{"continue": False, "stopReason": "enough"})))
+    async with crew(walker, in_turn("one", "the gist", "two")) as walk:
+        await walk.play("first")
+        await walk.submit(Compact())
+        assert (await walk.play("second")).text == "two"
 
 
 @pytest.mark.spec("K2", "T8")

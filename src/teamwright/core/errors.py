@@ -47,6 +47,10 @@ class NoAnswer(TeamwrightError):
     """The one who was asked did not answer, in time or at all."""
 
 
+class HookStop(TeamwrightError):
+    """A hook ended the turn."""
+
+
 class SettingsError(TeamwrightError):
     """A file that a person wrote cannot be read as it is."""
 

@@ -252,10 +252,12 @@ class ServedTools(Struct, eq=False):
         await self.ready()
         if definition is not None:
             await pool.await_required(definition.required_mcp_servers)
-        for config in inline.values():
-            if config.fault:
-                self._tell(Warned(f"MCP server {config.name} of an agent's definition: {config.fault}"))
-        return await stack.enter_async_context(pool.lease(inline, agent, parent))
+        tools = await stack.enter_async_context(pool.lease(inline, agent, parent))
+        for state in pool.own_states(agent):
+            if state.name in inline and state.status != "connected":
+                name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or state.status
+                self._tell(Warned(f"MCP server {name} of an agent's definition is not connected: {why}."))
+        return tools
 
 
 async def _fill_in(_server: str, _message: str, schema: dict[str, Any]) -> "Elicited":

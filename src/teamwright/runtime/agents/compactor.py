@@ -66,7 +66,9 @@ class Compacts(Protocol):
         """Further instructions for the summary; raises UsageError to refuse a compaction that was asked for."""
         ...
 
-    async def after(self, agent: AgentId, why: Why, summary: str) -> None: ...
+    async def after(self, agent: AgentId, why: Why, summary: str) -> None:
+        """Raises HookStop if the running turn is to end."""
+        ...
 
 
 class AgentCompactor(Struct, eq=False):

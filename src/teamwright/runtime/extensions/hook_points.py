@@ -79,7 +79,7 @@ class HookPoints(Struct, eq=False):
         begun = await self._begin(agent) if first else NOTHING
         await self._look_at_settings(agent)
         if (no := begun.stop or begun.blocked) is not None:
-            self._refused.add(agent)
+            self.ended_by_hook(agent)
             return Received((), refused=f"A hook refused it: {no}")
         kept, context, refused = list[Letter](), list(begun.context), list[str]()
         for letter in letters:
@@ -92,7 +92,7 @@ class HookPoints(Struct, eq=False):
         if not refused:
             return Received(kept, tuple(context))
         if not kept:
-            self._refused.add(agent)
+            self.ended_by_hook(agent)
         words = f"A hook refused the prompt: {' '.join(refused)}"
         self._services.tell(agent, Warned(words))
         return Received(kept, tuple(context), words)
@@ -216,6 +216,10 @@ class HookPoints(Struct, eq=False):
     def _traits(self, agent: AgentId, tool: str) -> ToolTraits | None:
         found = self._agent(agent)
         return told_by(found.tools.get(tool)) if found else None
+
+    def ended_by_hook(self, agent: AgentId) -> None:
+        """The running turn is about to fail because a hook wants it."""
+        self._refused.add(agent)
 
     async def failed(self, agent: AgentId, end: TurnEnded) -> None:
         if agent in self._refused:  # a hook itself made the turn fail

@@ -10,7 +10,7 @@ from teamwright.core.data.letters.text import added
 from teamwright.core.data.message import Message
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member
-from teamwright.core.errors import ToolError, UsageError
+from teamwright.core.errors import HookStop, ToolError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.extensions.hook_points import MOST_ROUNDS, HookPoints
@@ -96,14 +96,20 @@ class CompactHooks(Struct, eq=False):
         return "\n\n".join(filter(None, (instructions, *fired.context)))
 
     async def after(self, agent: AgentId, why: Why, summary: str) -> None:
+        """Let hooks add context. They may end the turn that was shortened: then this raises HookStop."""
         trigger = _trigger(why)
         fired = await self._points.fire("PostCompact", agent, subject=trigger, trigger=trigger, compact_summary=summary)
         if fired.blocked:
             self._agent.emit(Warned(fired.blocked))
+        stop = fired.stop
         if self._agent.parent is None:
             begun = await self._points.start(agent, "compact")
             if begun.context:
                 self._agent.emit(Reminded(added(Message("user", ()), begun.context)))
+            stop = begun.stop if stop is None else stop
+        if stop is not None and self._agent.running:
+            self._points.ended_by_hook(agent)
+            raise HookStop(f"A hook ended the turn: {stop}")
 
 
 def _trigger(why: Why) -> str:

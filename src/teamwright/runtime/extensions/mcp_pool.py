@@ -92,6 +92,10 @@ class ServerPool:
     def states(self) -> list[ServerState]:
         return [_state(server) for server in self._shared.values()]
 
+    def own_states(self, agent: str) -> list[ServerState]:
+        """Those of the inline servers that the agent can reach."""
+        return [_state(server) for server in self._inline.get(agent, ())]
+
     def tools(self) -> dict[str, Tool]:
         """Tools of the session's servers."""
         return _tools(self._shared.values())
@@ -115,8 +119,8 @@ class ServerPool:
     ) -> AsyncGenerator[dict[str, Tool]]:
         """The tools of an agent while it lives: from the session's, its parent's and its own inline servers.
 
-        Its own inline servers are opened here, and closed when the last agent that can reach them has ended. One that
-        cannot be reached is logged; the agent works without it.
+        Its own inline servers are opened here, and closed when the last agent that can reach them has ended. Without
+        one that cannot be reached the agent works all the same.
         """
         own = [self._server(config) for config in inline.values()]
         reach = [s for s in self._inline.get(parent or "", []) if s.name not in inline] + own

@@ -67,7 +67,7 @@ class Printer(Struct, eq=False):
     _denials: list[Denied] = []
     _told: int = 0  # how many of them the last result included
     _last_result: dict[str, Any] = {}
-    _outlived: bool = False  # the session outlived its last result: its team went on
+    _outlived: bool = False  # the session outlived its last result: its team went on, or a job ended
     _ended_at: int = 0
     _data: Any = None  # the answer as data, if a program wants that
     _place: tuple[AgentId, int] | None = None  # the transcript line that is being shown
@@ -142,6 +142,7 @@ class Printer(Struct, eq=False):
         if isinstance(event, JobStarted):  # an agent's job has its id; an agent that is woken again has a new call
             self._calls[AgentId(event.job)] = event.call_id
         if isinstance(event, JobEnded):
+            self._outlived = True
             await self._line({"type": "system"} | lines.ended_of(event))
         await self._line({"type": "system"} | lines.task_of(event))
 
@@ -162,8 +163,9 @@ class Printer(Struct, eq=False):
 
     async def finish(self) -> None:
         """Print what the other two formats print: only the last result. In a stream it is the last line, too."""
-        if self._outlived and self.last is not None:  # its team went on: repeat the result with all figures
-            await self._line(self._result(self.last, self._ended_at) | lines.open_of(self.open_work))
+        if self._outlived and self.last is not None:  # repeat the result with all figures
+            self._last_result = self._result(self.last, self._ended_at)
+            await self._line(self._last_result | lines.open_of(self.open_work))
         for work in self.open_work:
             again = resume_command(self.session.id, self.engine)
             sys.stderr.write(f"teamwright: {visible(str(work))}; `{again}` continues\n")
