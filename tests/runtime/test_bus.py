@@ -96,6 +96,16 @@ async def test_catching_up_begins_where_the_watch_began_not_where_the_log_does(d
     assert [n for _, n in places(await read(watch))] == list(range(21, 31)) and watch.lagged
 
 
+async def test_of_an_agent_that_resumes_later_only_new_lines_are_caught_up(desk: Desk) -> None:
+    for _ in range(3):
+        desk.transcripts[TWO].append(ToolStarted(CallId("before")), 1)
+    watch = desk.bus.watch(most=4)
+    desk.bus.meet(TWO, 3)
+    desk.work(10, TWO)
+    watch.close()
+    assert [n for _, n in places(await read(watch))] == list(range(4, 14)) and watch.lagged
+
+
 async def test_a_question_outlives_a_lag(desk: Desk) -> None:
     watch = desk.bus.watch(most=4)
     asked = Asked(Question(QuestionId("q"), ONE, "main", CallId("c"), "Bash", {}, "why"))

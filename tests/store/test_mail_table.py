@@ -93,6 +93,30 @@ async def test_a_broadcast_is_one_commit_and_each_copy_counts_for_itself(house: 
     assert code(await house.mail.post_mail(house.note(house.lead, crew[0]))) == "too_many"
 
 
+@pytest.mark.one_machine
+@pytest.mark.spec("X11", "C1")
+async def test_a_broadcast_beyond_the_rate_reaches_nobody(house: House) -> None:
+    crew = [await house.join(f"m{n}") for n in range(3)]
+    for n in range(31):
+        ids = ["m-lead-c{n}", "m-lead-c{n}-1", "m-lead-c{n}-2"]
+        notes = [house.note(house.lead, m, id=ids[k].format(n=n), part=k) for k, m in enumerate(crew)]
+        codes = [code(o) if isinstance(o, Refused) else "" for o in await house.mail.post_all(notes)]
+        await house.state.delivered([note.letter.id for note in notes])
+        assert codes == (["too_many"] * 3 if n == 30 else [""] * 3)
+
+
+@pytest.mark.one_machine
+@pytest.mark.spec("X11")
+async def test_what_the_program_sends_does_not_count_for_the_rate(house: House) -> None:
+    """For example the prompts of new teammates, and idle notices."""
+    crew = [await house.join(f"m{n}") for n in range(3)]
+    for n in range(9):
+        assert isinstance(await house.mail.post_mail(house.note(house.lead, crew[n % 3], control=True)), Stored)
+    for n in range(30):
+        assert isinstance(await house.mail.post_mail(house.note(house.lead, crew[n % 3])), Stored)
+    assert code(await house.mail.post_mail(house.note(house.lead, crew[0]))) == "too_many"
+
+
 # --- refusals
 
 

@@ -26,7 +26,7 @@ from teamwright.core.data.event import (
 )
 from teamwright.core.data.letter import Letter, Prompt
 from teamwright.core.data.letters.text import added, as_message
-from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, user
+from teamwright.core.data.message import Block, Message, Reply, Request, Text, ToolCall, Usage, user
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Consent, Deny
@@ -82,6 +82,13 @@ class TurnContext(Struct):
 
     def context(self, call: CallId, request: Request, reply: Reply, allowed: Allow) -> ToolContext:
         return ToolContext(self.agent, call, self.desk, request, reply, self.emit, allowed.paths, allowed.fence)
+
+
+async def run_left(seat: TurnContext) -> None:
+    """Runs the calls of the last reply that an earlier process never began."""
+    *before, said = seat.history.messages
+    request = replace(seat.request(), messages=tuple(before))
+    await _run_calls(seat, request, Reply(said, seat.history.stop or "tool_use", Usage()))
 
 
 async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
@@ -255,7 +262,7 @@ async def _run_calls(seat: TurnContext, request: Request, reply: Reply) -> None:
     if any(tool.spec.stores for call in reply.message.calls if (tool := seat.tools.get(call.name)) is not None):
         await seat.sync()  # else a power cut could lose the call but keep its message, which would then be sent again
     batch: list[ToolCall] = []
-    for call in reply.message.calls:
+    for call in seat.history.open_calls:
         tool = seat.tools.get(call.name)
         if tool is None or tool.spec.parallel:
             batch.append(call)

@@ -37,6 +37,7 @@ class Watch(Struct, eq=False):
     _deltas: bool
     _most: int
     _behind: bool  # missed records must be read from the log first
+    _from_place: bool  # it wants all that is after a place in the transcripts, also of agents that it does not name
     lagged: int = 0  # how often it fell behind
     _waiting: deque[Record] = field(default_factory=deque[Record])
     _bell: anyio.Event = field(default_factory=anyio.Event)
@@ -79,7 +80,9 @@ class Watch(Struct, eq=False):
 
     def _catch_up(self) -> None:
         self._behind = False
-        missed = [record for agent in self._bus.agents for record in self._bus.reread(agent, self._place.get(agent, 0))]
+        first = {} if self._from_place else self._bus.first
+        unseen = {agent: self._place.get(agent, first.get(agent, 0)) for agent in self._bus.agents}
+        missed = [record for agent, line in unseen.items() for record in self._bus.reread(agent, line)]
         kept = [record for record in self._waiting if isinstance(record.event, _KEPT)]
         rest = [record for record in self._waiting if not (record.n or isinstance(record.event, _KEPT))]
         self._waiting = deque([*sorted([*missed, *kept], key=lambda record: record.at), *rest])
@@ -88,10 +91,16 @@ class Watch(Struct, eq=False):
 class Bus(Struct, eq=False):
     reread: Reread
     agents: Cursor = {}  # every agent, and its last published line
+    first: Cursor = {}  # where each agent was when it came: an earlier process published what is before
     _watches: list[Watch] = []
     early: list[Record] = []  # warnings that nobody watched: the next watch gets them
     # called at once for everything that happens in this process; they never raise
     taps: list[Callable[[Record], None]] = []
+
+    def meet(self, agent: AgentId, lines: int) -> int:
+        """An agent comes, whose transcript has so many lines. Returns the last line that is known of it."""
+        self.first.setdefault(agent, lines)
+        return self.agents.setdefault(agent, lines)
 
     def publish(self, record: Record, *, elsewhere: bool = False) -> None:
         """`elsewhere`: another process does it, and we only show it, so no tap hears it."""
@@ -106,7 +115,7 @@ class Bus(Struct, eq=False):
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
         """Watch from now on, or from a place in the transcripts. Close it when done."""
-        watch = Watch(self, dict(since or self.agents), deltas, most, bool(since))
+        watch = Watch(self, dict(since or self.agents), deltas, most, bool(since), bool(since))
         self._watches.append(watch)
         early, self.early = self.early, []
         for record in early:

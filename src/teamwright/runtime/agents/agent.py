@@ -27,7 +27,7 @@ from teamwright.core.data.letter import Prompt as Asked
 from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
-from teamwright.core.loop import run_turn
+from teamwright.core.loop import run_left, run_turn
 from teamwright.core.permissions.consent import Decision, Mode
 from teamwright.core.ports import OnDelta, Tool
 from teamwright.runtime.agents.inbox import AgentInbox
@@ -56,8 +56,8 @@ class Agent:
     # A dictionary for so many attributes takes 1.6 kB, and hundreds of agents may wait at a time.
     __slots__ = tuple(
         "id name kind parent depth history desk meter inbox slot prompt limits may_start denied mode plan plan_models "
-        "moved aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners _transcript "
-        "_shared _inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
+        "moved left aside leaving syncs_turns left_running gear parked halted replied_at closing _listeners "
+        "_transcript _shared _inner _busy _lent _scope _interrupted _closed _resting _woken _seat".split()
     )
 
     def __init__(self, spec: AgentSpec, history: History, transcript: Transcript, shared: "AgentFactory") -> None:
@@ -70,6 +70,7 @@ class Agent:
         self.plan = PlanMode(self, spec.approver)
         self.plan_models: tuple[str, str] | None = None  # one for plan mode, one for the work; None: the same
         self.moved = ""  # what it is told before its next request, where it continues on another machine
+        self.left = False  # an earlier process left calls that never began: its next turn begins with them
         self.leaving = False  # this process hands it over: no call is begun any more
         self.syncs_turns = True  # False: its own end follows that of its turn, and is synced
         self._listeners: list[Callable[[Event], None]] = []  # e.g. the writer of its output file
@@ -191,6 +192,11 @@ class Agent:
 
     def close_transcript(self) -> None:
         self._transcript.close()
+
+    async def close_calls(self) -> None:
+        """Give calls that will never finish their results."""
+        for ended in await self._shared.settle(self.id, self.history):
+            self.emit(ended)
 
     def now(self) -> int:
         return self._shared.now()
@@ -327,8 +333,11 @@ class Agent:
 
     async def _run(self, letters: Sequence[Letter]) -> TurnEnded:
         try:
-            for ended in await self._shared.settle(self.id, self.history):  # owed since an end that was not recorded
-                self.emit(ended)
+            if self.left:
+                self.left = False
+                await run_left(self._seat)
+                letters = () if self.history.resting else letters
+            await self.close_calls()  # owed since an end that was not recorded
             if letters or not self.history.over:  # a turn that is only ended here needs no reminders
                 self.plan.tell()
             if self.moved and (letters or not self.history.over):
@@ -354,8 +363,7 @@ class Agent:
                 # No end and no results: a resume looks up what was done, and continues the turn.
                 await self._transcript.sync()
                 return
-            for ended in await self._shared.settle(self.id, self.history):
-                self.emit(ended)
+            await self.close_calls()
             if end.reason == "interrupted":
                 self.emit(Reminded(user(INTERRUPTED.format(self._interrupted))))
             await self._shared.state.flush()  # what the turn queued is stored before its end is known

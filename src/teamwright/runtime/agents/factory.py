@@ -59,7 +59,7 @@ class AgentFactory(Struct, kw_only=True):
 
     def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
         """Make an agent on an open transcript; its prompt is still to be rendered."""
-        self.bus.agents.setdefault(spec.id, transcript.lines)  # lines from before anybody could watch
+        self.bus.meet(spec.id, transcript.lines)  # lines from before anybody could watch
         return Agent(spec, history, transcript, self)
 
     def seat(self, agent: Agent, spec: AgentSpec, transcript: Transcript) -> SessionTurn:
@@ -132,13 +132,15 @@ class AgentFactory(Struct, kw_only=True):
         assert history.rendered is not None
         agent = self.make(spec, history, transcript)
         agent.prompt = self.stored_prompt(history.rendered.prompt, spec.id)
+        agent.left = bool(history.open_calls)
         agent.rest()
         return agent
 
-    async def reopen(self, id: AgentId) -> tuple[Transcript, History]:
+    async def reopen(self, id: AgentId, *, goes_on: bool = False) -> tuple[Transcript, History]:
         """Open the transcript of an agent that has ended, here or in another process, to continue it.
 
-        The store knows more than the transcript about calls that were in flight when a process was killed.
+        The store knows more than the transcript about calls that were in flight when a process was killed. With
+        `goes_on`, its next turn begins with those that never began.
         """
         if self.fetch is not None:
             await self.fetch(id, self.files_of(id))
@@ -156,7 +158,7 @@ class AgentFactory(Struct, kw_only=True):
         history.apply(resumed)
         try:
             left = self.services.left
-            owed = await left.after_crash(id, history) if left else history.unfinished(crashed=True)
+            owed = await left.after_crash(id, history, goes_on=goes_on) if left else history.unfinished(crashed=True)
             for ended in owed:
                 transcript.append(ended, self.now())
                 history.apply(ended)

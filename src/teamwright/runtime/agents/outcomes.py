@@ -60,9 +60,17 @@ class Outcomes(Struct, frozen=True, kw_only=True):
     books: Books | None  # None: another session made the calls
     catalog: Catalog  # says how each tool looks up its outcome
 
-    async def after_crash(self, agent: AgentId, history: History) -> list[ToolEnded]:
-        """The one true result for each call that was in flight."""
-        return [await self._answer(agent, history, u, CRASH) for u in history.unfinished(crashed=True)]
+    async def after_crash(self, agent: AgentId, history: History, *, goes_on: bool = False) -> list[ToolEnded]:
+        """The one true result for each call that was in flight.
+
+        If the agent goes on by itself, calls that never began have none yet: it runs them, unless they follow upon one
+        whose outcome is unknown.
+        """
+        unfinished = history.unfinished(crashed=True)
+        owed = [await self._answer(agent, history, unknown, CRASH) for unknown in unfinished]
+        begun = [ended for ended in owed if ended.call_id in history.begun or self.job(agent, ended.call_id)]
+        clear = not any(ended in unfinished for ended in begun) and history.stop not in ("max_tokens", "refusal")
+        return begun if goes_on and clear else owed
 
     async def at_interrupt(self, agent: AgentId, history: History) -> list[ToolEnded]:
         """The same for calls of a living process. Calls that never began need no lookup, unless their start is not

@@ -15,6 +15,7 @@ from teamwright.store.tables.rounds import count_round, rounds_spent
 from teamwright.store.tables.rows.agents import agent_number
 
 ASIDE = 0  # `delivered_at` of a letter that nobody gets any more
+NO_PART = -1  # `part` of what the program sends, spawn prompts included: it does not count for the sender's rate
 _MINUTE = 60_000
 # these would go on for ever if they were refused again and again
 _ASKING = ("shutdown_request", "plan_approval_request")
@@ -112,7 +113,7 @@ def _insert(db: sqlite3.Connection, mail: Mail, route: _Route, refused: Refused 
             mail.summary[:1000],
             mail.color,
             text,
-            mail.part,
+            NO_PART if mail.control else mail.part,
             *outcome,
             at,
         ),
@@ -172,8 +173,11 @@ def _inbox_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: Ma
 
 
 def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimits, at: int) -> Refused | None:
-    if mail.part != 0 or route.sender is None:
+    if route.sender is None:
         return None
+    if mail.part:  # a further copy of a broadcast: the first one decides
+        first = find_outcome(db, LetterId(mail.letter.id.removesuffix(f"-{mail.part}")))
+        return first if isinstance(first, Refused) and first.code == "too_many" else None
     # Both bounds: after the clock was set back, messages that seem to lie ahead must not count for ever.
     lately = "FROM mail WHERE sender = ? AND sent_at BETWEEN ? AND ?"
     when = (route.sender, at - _MINUTE + 1, at)

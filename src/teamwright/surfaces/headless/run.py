@@ -72,8 +72,8 @@ async def run(headless: Headless, options: Options) -> int:
     states = await _listen(headless, session, printer, options.env)
     signals: list[signal.Signals] = []
     async with anyio.create_task_group() as group:
+        watch = session.watch(deltas=headless.partial)  # teammates that resume may ask at once
         async with opened:
-            watch = session.watch(deltas=headless.partial)
             with anyio.CancelScope() as work:
                 group.start_soon(_print, watch, printer, work)
                 group.start_soon(heed_signals, work, signals)

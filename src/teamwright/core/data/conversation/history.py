@@ -38,7 +38,10 @@ UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "
     "Look at what it did before you run it again."
 )
-NEVER_BEGUN = "Not run: the program ended before this call began."
+NEVER_BEGUN = (
+    "Not run: the program ended before this call began, for example while its question waited for an answer. "
+    "Make it again if it is still needed."
+)
 STOPPED = "Interrupted before this call had finished; its outcome is unknown."
 NOT_RUN = "Not run: the turn was interrupted before this call began."
 CUT = (

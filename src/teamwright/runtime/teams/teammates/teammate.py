@@ -107,6 +107,7 @@ class Teammate:
             process = await self._wakeups.process()
             await self._tables.processes.release_agent(agent.id, process.id)
             return
+        await agent.close_calls()  # left by an earlier process
         agent.emit(AgentEnded("completed", agent.history.last_words))
         await agent.sync()
         agent.close_transcript()

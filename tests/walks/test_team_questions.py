@@ -1,0 +1,103 @@
+"""kill -9 while a teammate's question waits: it is asked again after the resume, and nothing runs twice."""
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from program import Live, Program, bash, tool, wait_file
+
+SCRIPT = {
+    "main": [
+        tool("TeamCreate", team_name="crew"),
+        tool("Agent", description="ada works", prompt="SCRIPT:ada", name="ada"),
+        "on",
+    ],
+    "ada": [[bash("echo one >> log"), bash("echo two >> log"), bash("echo three >> log")], "ended"],
+    "after": ["on"],
+}
+
+
+def events_of_ada(program: Program, kind: str) -> list[dict[str, Any]]:
+    (file,) = (program.state / "projects").glob("*/*/agents/*.jsonl")
+    events = [json.loads(line)["event"] for line in file.read_text().splitlines()]
+    return [event for event in events if event["type"] == kind]
+
+
+def command(question: dict[str, Any]) -> str:
+    return question["request"]["input"]["command"].split()[1]
+
+
+def resumed(program: Program, id: str, *flags: str, script: Any = SCRIPT) -> Live:
+    live = program.talk(script, "--resume", id, *flags)
+    live.say("SCRIPT:after")
+    return live
+
+
+def killed(live: Live) -> None:
+    os.killpg(live.process.pid, signal.SIGKILL)
+    live.process.wait(20)
+
+
+@pytest.mark.spec("T6", "A1", "A2", "M10")
+@pytest.mark.parametrize("place", ["in-process", "local"])
+def test_a_question_that_waited_is_asked_again_and_nothing_runs_twice(program: Program, place: str) -> None:
+    flags = ["--teammate-mode", place]
+    live = program.talk(SCRIPT, *flags)
+    live.say("go")
+    live.answer(first := live.question(), behavior="allow", updatedInput=first["request"]["input"])
+    assert [command(first), command(live.question(1))] == ["one", "two"]
+    killed(live)
+    id = program.transcript().stem
+    live = resumed(program, id, *flags)
+    assert command(live.question()) == "two"
+    killed(live)
+    live = resumed(program, id, *flags)
+    asked = live.question()
+    assert command(asked) == "two"
+    live.answer(asked, behavior="deny", message="not that one")
+    live.answer(asked := live.question(1), behavior="allow", updatedInput=asked["request"]["input"])
+    assert command(asked) == "three" and live.end().rc == 0
+    assert (program.project / "log").read_text().split() == ["one", "three"]
+    calls = [block["id"] for block in events_of_ada(program, "replied")[0]["message"]["blocks"]]
+    ended = events_of_ada(program, "tool_ended")
+    assert [event["call_id"] for event in ended] == calls and "not that one" in ended[1]["content"][0]["text"]
+    assert len(events_of_ada(program, "replied")) == 2  # the model was not asked again for them
+
+
+@pytest.mark.spec("T6", "C2")
+def test_what_was_said_meanwhile_is_read_after_the_call_that_waited(program: Program) -> None:
+    script = SCRIPT | {"after": [tool("SendMessage", to="ada", message="by the way", summary="a note"), "on"]}
+    live = program.talk(script)
+    live.say("go")
+    live.question()
+    killed(live)
+    id = program.transcript().stem
+    live = resumed(program, id, script=script)
+    live.seen(subtype="team_event", kind="message")
+    killed(live)
+    live = resumed(program, id)
+    for n in range(3):
+        live.answer(live.question(n), behavior="deny", message="no")
+    assert live.end().rc == 0
+    taken = events_of_ada(program, "letters_taken")
+    assert len(taken) == 2 and "by the way" in taken[1]["message"]["blocks"][0]["text"]
+    assert len(events_of_ada(program, "tool_ended")) == 3
+
+
+@pytest.mark.spec("A2", "T6")
+def test_no_call_is_begun_after_one_whose_outcome_is_unknown(program: Program) -> None:
+    script = SCRIPT | {"ada": [[bash("echo one >> log; sleep 60"), bash("echo two >> log")], "ended"]}
+    live = program.start(
+        "-p", "go", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", script=script
+    )
+    wait_file(program.project / "log")
+    killed(live)
+    ran = program.prompt(
+        script, "--dangerously-skip-permissions", "--resume", program.transcript().stem, text="SCRIPT:after"
+    )
+    assert ran.rc == 0 and (program.project / "log").read_text() == "one\n"
+    texts = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
+    assert "outcome is unknown" in texts[0] and "ended before this call began" in texts[1]
