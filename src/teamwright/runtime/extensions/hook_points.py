@@ -137,7 +137,12 @@ class HookPoints(Struct, eq=False):
     async def before(self, agent: AgentId, call: ToolCall) -> Fired:
         if self.hooks is None or not self.hooks.has("PreToolUse", agent):
             return NOTHING
-        fired = await self.fire("PreToolUse", agent, subject=call.name, **_of_call(call, call.args))
+        return self._hold(
+            agent, call, await self.fire("PreToolUse", agent, subject=call.name, **_of_call(call, call.args))
+        )
+
+    def _hold(self, agent: AgentId, call: ToolCall, fired: Fired) -> Fired:
+        """Keep what was said before a call for its result."""
         if fired.context or fired.stop is not None:
             self._held[agent, call.id] = fired
         return fired
@@ -160,7 +165,7 @@ class HookPoints(Struct, eq=False):
         self, agent: AgentId, call: ToolCall, args: Mapping[str, Any] | None, outcome: Outcome, fate: Fate
     ) -> Outcome:
         """The result with what hooks add to it, and perhaps the end of the turn."""
-        if self.hooks is None:
+        if self.hooks is None and not self._held:
             return outcome
         said = [self._held.pop((agent, call.id), NOTHING)]
         fields = _of_call(call, call.args if args is None else args) if fate != "unfit" else {}

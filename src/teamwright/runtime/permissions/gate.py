@@ -59,6 +59,8 @@ class SessionGate:
 
     async def rule(self, agent: AgentId, call: ToolCall) -> Ruling:
         said = NOTHING if self._points is None else await self._points.before(agent, call)
+        if said.denial is not None:
+            return Ruling(said.denial)
         if said.decision == "deny":
             return self._refuse(agent, call, f"a hook refused it: {said.reason}")
         args = call.args if said.updated_input is None else said.updated_input

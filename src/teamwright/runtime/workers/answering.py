@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from teamwright.core.data.charter import read_rules, write_rules
 from teamwright.core.data.extensions.hook import EVENTS, NOTHING, Fired, HookEvent
-from teamwright.core.data.message import ToolCall
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.facts import Facts
@@ -42,6 +41,7 @@ class CallAsked(Struct, frozen=True, kw_only=True):
     mode: Mode | None = None  # the agent's own
     leaves: bool = False
     hooked: bool = False  # a hook of this session must see it
+    said: Fired = NOTHING  # what hooks here said of it, when they changed its arguments to these
 
     @classmethod
     def about(cls, question: Question, intent: Intent, desk: Desk, **rest: Any) -> "CallAsked":
@@ -88,8 +88,7 @@ class Answering:
     async def _answer(self, consult: Consult) -> None:
         try:
             if consult.kind == "call":
-                asked = msgspec.convert(consult.body, CallAsked)
-                answer = answer_of(await self._decide(consult.agent, asked))
+                answer = await self._answer_call(consult.agent, msgspec.convert(consult.body, CallAsked))
             else:
                 answer = await self._fire(consult.agent, msgspec.convert(consult.body, HookAsked))
         except (msgspec.ValidationError, KeyError) as error:
@@ -103,41 +102,58 @@ class Answering:
         fired = await self._services.points.fire(known[asked.event], agent, **asked.fields)
         return {"blocked": fired.blocked, "stop": fired.stop}
 
-    async def _decide(self, agent: AgentId, asked: CallAsked) -> Decision:
+    async def _answer_call(self, agent: AgentId, asked: CallAsked) -> dict[str, Any]:
+        """What hooks say goes back with the decision. If they changed the arguments, it goes back alone: what the call
+        would do now is found out on the worker, which asks again."""
+        if not asked.hooked:
+            return answer_of(await self._decide(agent, asked, asked.said))
+        said = await self._fire_for(asked, "PreToolUse")
+        answer = {"said": msgspec.to_builtins(replace(said, messages=(), printed=()))}
+        if said.updated_input is not None and said.decision != "deny":
+            return answer
+        return answer | answer_of(await self._decide(agent, asked, said))
+
+    async def _decide(self, agent: AgentId, asked: CallAsked, said: Fired) -> Decision:
         """Ask rules, hooks and the person as for any call here. No approval overrides a rule that denies."""
-        question = asked.question
-        said = await self._hooked(agent, asked) if asked.hooked else NOTHING
-        standing = self._standing(agent, asked)
+        question, standing = asked.question, self._standing(agent, asked)
         if said.decision == "deny":
             return refusal(standing, question.tool, f"a hook refused it: {said.reason}")
         intent = Intent(asked.read, leaves=asked.leaves)
         verdict = heed(said, judge_intent(intent, standing), standing)
         if verdict.kind == "allow":
-            return Allow(said.updated_input)
+            return Allow()
         if verdict.kind == "deny":
             return refusal(standing, question.tool, verdict.reason, DO_WITHOUT, verdict.blocked_path)
-        return await self._ask(agent, asked, standing, verdict, said)
+        return await self._ask(agent, asked, standing, verdict)
 
-    async def _ask(
-        self, agent: AgentId, asked: CallAsked, standing: Standing, verdict: Verdict, said: Fired
-    ) -> Decision:
+    async def _ask(self, agent: AgentId, asked: CallAsked, standing: Standing, verdict: Verdict) -> Decision:
+        """Get approval: from hooks first, then from the person."""
         question, put = asked.question, self._services.approver
+        fired = await self._fire_for(asked, "PermissionRequest")
+        if fired.decision == "deny":
+            return refusal(standing, question.tool, f"a hook refused it: {fired.reason}")
+        if fired.decision == "allow" and not verdict.guarded:
+            return Allow(fired.updated_input)
         if put is None:
             return refusal(standing, question.tool, verdict.reason, NOBODY, verdict.blocked_path)
-        shown = replace(question, agent_name=f"{question.agent_name} on {asked.worker}")
+        shown = replace(question, agent_name=f"{question.agent_name} on {asked.worker}", reason=verdict.reason)
+        self._services.points.waits(shown)
         decision = await put(shown)
         if isinstance(decision, Deny):
             return decision
         again = judge_intent(Intent(asked.read, leaves=asked.leaves), self._standing(agent, asked))
         if again.kind == "deny" and again.final:
             return refusal(standing, question.tool, again.reason, DO_WITHOUT)
-        args = said.updated_input if decision.args is None else decision.args
-        return Allow(args, consent=decision.consent)
+        return Allow(decision.args, consent=decision.consent)
 
-    async def _hooked(self, agent: AgentId, asked: CallAsked) -> Fired:
+    async def _fire_for(self, asked: CallAsked, event: HookEvent) -> Fired:
         question = asked.question
-        call = ToolCall(question.call_id, question.tool, msgspec.Raw(msgspec.json.encode(question.args)))
-        return await self._services.points.before(agent, call)
+        about: dict[str, Any] = {
+            "tool_name": question.tool,
+            "tool_input": question.args,
+            "tool_use_id": question.call_id,
+        }
+        return await self._services.points.fire(event, question.agent, subject=question.tool, **about)
 
     def _standing(self, agent: AgentId, asked: CallAsked) -> Standing:
         own = self._services.supervisor.main.mode or "default"

@@ -9,16 +9,17 @@ from typing import Any
 import anyio
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.charter import Charter, HookName
 from teamwright.core.data.extensions.hook import NOTHING, Fired, HookEvent, matches
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, new_question_id
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
+from teamwright.core.permissions.consent import Decision, Deny, Question
 from teamwright.runtime.extensions.hook_points import HookPoints
 from teamwright.runtime.services import Services
-from teamwright.runtime.teams.remote.permission_relay import decision_of
+from teamwright.runtime.teams.remote.permission_relay import answer_of, decision_of
 from teamwright.runtime.workers.answering import CallAsked, HookAsked
 from teamwright.store.tables.remotes import RemoteTable
 
@@ -52,13 +53,13 @@ class Consulting:
 
     async def put(self, question: Question) -> Decision:
         """Ask the lead. If nobody answers, wait as long as the lead's settings say, then deny."""
-        return await self._consult(question, hooked=False)
+        return decision_of(await self._consult(question))
 
-    async def _consult(self, question: Question, *, hooked: bool) -> Decision:
+    async def _consult(self, question: Question, *, hooked: bool = False, said: Fired = NOTHING) -> dict[str, Any]:
         services, charter = self._services, self._charter
         living = services.supervisor.agent(question.agent)
         if living is None:
-            return Deny(f"{question.tool} was not run: its agent has ended.")
+            return answer_of(Deny(f"{question.tool} was not run: its agent has ended."))
         rules = services.rules.of(question.agent)
         intent = await services.facts.read(question.tool, question.args, living.desk, rules)
         asked = CallAsked.about(
@@ -70,13 +71,14 @@ class Consulting:
             worker=self._place.worker,
             mode=services.mode_of(question.agent),
             hooked=hooked,
+            said=said,
         )
-        id = _name(charter.agent, question, hooked=hooked)
+        id = _name(charter.agent, question, "hooked" if hooked else "" if said is NOTHING else "changed")
         with anyio.move_on_after(charter.patience):
             async with living.slot.waiting():
                 body = msgspec.to_builtins(asked)
-                return decision_of(await self._answer(id, "call", body, keep=lambda: living.parked))
-        return Deny(f"Nobody answered the question about {question.tool} within {charter.patience:g} s.")
+                return await self._answer(id, "call", body, keep=lambda: living.parked)
+        return answer_of(Deny(f"Nobody answered the question about {question.tool} within {charter.patience:g} s."))
 
     async def _answer(
         self, id: str, kind: str, body: dict[str, Any], keep: Callable[[], bool] = lambda: False
@@ -122,10 +124,15 @@ class Consulting:
         question = Question(
             new_question_id(), agent, name, call.id, call.name, dict(call.args), "a hook of the lead's is asked."
         )
-        decision = await self._consult(question, hooked=True)
-        if isinstance(decision, Allow):
-            return Fired(decision="allow", updated_input=decision.args)
-        return Fired(decision="deny", reason=decision.reason, blocked=decision.reason)
+        answer = await self._consult(question, hooked=True)
+        said = msgspec.convert(answer.get("said", {}), Fired)
+        if "behavior" not in answer:  # hooks changed the arguments
+            changed = replace(question, args=said.updated_input or {})
+            answer = await self._consult(changed, said=said)
+        decision = decision_of(answer)
+        if isinstance(decision, Deny):
+            return replace(said, decision="deny", denial=decision)
+        return replace(said, decision="allow", updated_input=decision.args or said.updated_input)
 
     async def hook(self, event: HookName, fields: Mapping[str, Any]) -> Fired:
         if not self.has(event):
@@ -147,7 +154,7 @@ class LeadPoints(HookPoints, eq=False, kw_only=True):
         return event in _ASKED and self.asks.has(_ASKED[event])
 
     async def before(self, agent: AgentId, call: ToolCall) -> Fired:
-        return await self.asks.before(agent, call)
+        return self._hold(agent, call, await self.asks.before(agent, call))
 
     async def fire(
         self, event: HookEvent, agent: AgentId, *, subject: str = "", cwd: Path | None = None, **fields: Any
@@ -155,7 +162,7 @@ class LeadPoints(HookPoints, eq=False, kw_only=True):
         return await self.asks.hook(_ASKED[event], fields) if event in _ASKED else NOTHING
 
 
-def _name(agent: AgentId, question: Question, *, hooked: bool) -> str:
+def _name(agent: AgentId, question: Question, asked: str) -> str:
     """The same id for exactly the same call, whoever repeats it."""
-    about = msgspec.json.encode((question.agent, question.tool, question.args, hooked), order="sorted")
+    about = msgspec.json.encode((question.agent, question.tool, question.args, asked), order="sorted")
     return f"{agent}-{hashlib.sha256(about).hexdigest()[:24]}"

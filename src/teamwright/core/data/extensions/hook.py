@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.extensions.unread import Unread
+from teamwright.core.permissions.consent import Deny
 from teamwright.core.text import shown
 
 HookEvent = Literal[
@@ -107,6 +108,7 @@ class Fired(Struct, frozen=True):
     updated_input: dict[str, Any] | None = None
     context: tuple[str, ...] = ()  # for the model
     blocked: str | None = None  # the words that the model reads
+    denial: Deny | None = None  # for `deny`: the whole answer, if another gate has given it
     stop: str | None = None  # why the whole run is to stop, if it is
     messages: tuple[str, ...] = ()  # for the person, safe to print
     printed: tuple[str, ...] = ()  # output lines verbatim, for events that ask for them
