@@ -30,6 +30,16 @@ SPELLINGS = {
         "cat /proc/self/cwd/../secret",
         "cat 2>&- ../outside/secret", "find 2>&- -delete",
     ],
+    "a dash that the parser loses": [
+        "sh - <<E\nls\nE", "cat - <<E && touch PW\n$(cat - <<F\nx\nF\n)\nE", "X=1 - <<E\nx\nE", "cd - <<E\nx\nE",
+        "ls \\ - <<E\nx\nE", "sort -o - <<E\nx\nE",
+    ],
+    "signatures that git checks": [
+        "git log --format='%h %G?'", "git log --pretty=format:%-GK", "git log --format=\"$x\"",
+        "git show '--format=% GS'",
+        "git stash list --format=%GG", "git for-each-ref --format '%(*signature:grade)'", "git tag --sort -signature",
+        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git log --show-signature",
+    ],
     "a program of the project": ["./env ls", "./bash -c true", "tools/timeout 5 ls", "echo a | ./xargs echo"],
     "words that split": [
         "find . -name {b.txt,-delete}", "find . -name $(echo a -delete)", "x='a -delete'; find . -name $x",
