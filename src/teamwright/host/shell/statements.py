@@ -255,7 +255,9 @@ class Walk:
     def unset(self, node: Node) -> None:
         require_one_line(node)
         words = [Word("unset"), *(self._reader.word(child) for child in node.named_children)]
-        self._plain(words, source(node), harmless=all(harmless_name(w.text) for w in words[1:]))
+        risky = not all(harmless_name(w.text) for w in words[1:])
+        self._plain(words, source(node), harmless=not risky)
+        self.commands += (UNSEEN_CODE,) if risky else ()
 
     def assignments(self, node: Node) -> None:
         require_one_line(node)
@@ -284,8 +286,7 @@ class Walk:
             self._vague(f"it sets {source(node)}")
 
     def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
-        view = CommandView(tuple(w.text for w in words))
-        self.commands.append(Command((view,), shown, harmless=harmless))
+        self.commands.append(Command((CommandView(tuple(w.text for w in words)),), shown, harmless=harmless))
 
     def _vague(self, why: str) -> None:
         self.commands.append(Command((CommandView((), None),), why, opaque=why))
