@@ -101,6 +101,29 @@ SPELLINGS = {
 }  # fmt: skip
 
 
+CLEANS = [
+    "git --work-tree=$HOME clean -fdx", "GIT_WORK_TREE=~ git clean -fd", "export GIT_WORK_TREE=~; git clean -fd",
+    "git -c core.workTree=$HOME clean -fd", "git -C ~ clean -fdx .", "git -C ~ clean -fdx -e keep",
+    "git -C ~ -C . clean -fdx", "git -C ~/x -C .. clean -fdx", "git -C ~ clean -fdx ':!x'", "git clean -fdx ~/x/..",
+    "git -C ~ -c clean.requireForce=false clean -dx", "npx -y rimraf ~", "setpriv --reuid 1 rm -rf ~",
+]  # fmt: skip
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize("command", CLEANS)
+def test_what_may_empty_the_home_needs_approval_in_every_mode(bench: Bench, command: str) -> None:
+    assert bench.kind(command, "bypassPermissions", allow=["Bash"]) != "allow"
+
+
+@pytest.mark.spec("A6")
+@pytest.mark.parametrize(
+    "command",
+    ["git clean -fdx", "git -C src clean -fdx", "git clean -fdx :/", "git clean -fdx -e .env", "git -C ~ clean -n"],
+)
+def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) -> None:
+    assert bench.kind(command, "bypassPermissions") == "allow"
+
+
 RUNNERS = [
     "setpriv --reuid 1 touch PW", "linux32 touch PW", "gtimeout 5 touch PW", "tmux new -d 'touch PW'",
     "sg a -c 'touch PW'",
