@@ -45,6 +45,7 @@ def test_a_plain_repository_runs_nothing(repo: Path, tmp_path: Path):
     run(repo, "config", "user.name", "A Person")
     run(repo, "config", "core.fsmonitor", "true")
     run(repo, "config", "pager.log", "false")
+    run(repo, "config", "format.pretty", "%h %s")
     assert programs(str(repo)) == programs(str(repo / "nowhere" / "yet")) == ()
     assert programs(str(tmp_path)) == ()
 
@@ -69,6 +70,9 @@ def test_each_setting_that_runs_a_program_is_named(repo: Path, name: str):
         ("remote.x.url", "ext::sh -c x"),
         ("remote.x.pushurl", "ext::sh -c x"),
         ("url.ext::sh.insteadOf", "https://a"),
+        ("format.pretty", "%h %G?"),
+        ("pretty.mine", "format:%-GG"),
+        ("tag.sort", "-signature:grade"),
     ],
 )
 def test_values_that_are_programs_are_named(repo: Path, name: str, value: str):

@@ -48,6 +48,9 @@ _SECTIONS = frozenset(
         "web",
     }
 )
+# With such values a reading command checks signatures, for which git starts gpg.
+_MAY_VERIFY = re.compile(r"format\.pretty|pretty\..*|(?:branch|tag)\.sort")
+_SIGNATURE = re.compile(r"%[-+ ]?G|signature")
 _PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
 _HOOKS = ("post-index-change", "reference-transaction")  # hooks that even a reading command can trigger
 
@@ -118,6 +121,8 @@ def is_program(name: str, value: str | None) -> bool:
     section, sub, key = parts(name)
     if name == "core.fsmonitor" or section == "pager":
         return not is_boolean(value)
+    if name == "log.showsignature" or (_MAY_VERIFY.fullmatch(name) and _SIGNATURE.search(value or "")):
+        return True
     if section in _SECTIONS or key in _KEYS.get(section, ()) or _RUNS.fullmatch(key):
         return True
     if section == "submodule" and key == "update":

@@ -18,6 +18,8 @@ MOST_OPERATORS = 2_000  # for invalid input, the parser's time grows with the sq
 _ODD = re.compile(r"[^\t\n\x20-\x7e]")
 _OPERATORS = frozenset(bytes([c]) for c in b"&|;<>()\n \t")
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_DASH = re.compile(rb"[ \t]+-[ \t]+")
+_ENDS_IN_COMMAND = frozenset({"list", "pipeline", "negated_command"})
 _JOINED = re.compile(
     rb"(?:(?<![\s\\|&;()<>])(?:\\\\)*(?:\\\n)+(?![\s|&;()<>])|\$(?:\\\n)+)(?=.)", re.DOTALL
 )  # a line continuation inside a word
@@ -34,6 +36,7 @@ _HOLDS_COMMANDS = frozenset(
     command_substitution process_substitution heredoc_redirect
     """.split()
 )
+_REDIRECTS = frozenset({"file_redirect", "heredoc_redirect"})
 WRITING = frozenset({">", ">>", "&>", "&>>", ">|"})
 JOINERS = frozenset(
     """
@@ -122,13 +125,29 @@ def _require_sign_of_something(node: Node, text: bytes) -> None:
 
 def _require_children_apart(node: Node, text: bytes) -> None:
     """Only blanks may be between children, and commands and their words must be separated."""
-    end = node.start_byte
+    end, dash = node.start_byte, dash_after(node, text)
     for child in node.children:
-        _require_blank(text, end, child.start_byte)
+        if end != dash:
+            _require_blank(text, end, child.start_byte)
         if end == child.start_byte > node.start_byte and node.type in _HOLDS_COMMANDS:
             _require_apart(_last(text, end), text[end : end + 1])
         end = child.end_byte
     _require_blank(text, end, node.end_byte)
+
+
+def dash_after(node: Node, text: bytes) -> int | None:
+    """The end of a command after which the parser has lost a last word `-`, as in `python - <<E`.
+
+    It reads that word as blank if a redirection follows.
+    """
+    if node.type != "redirected_statement" or len(node.children) < 2:
+        return None
+    last, redirect = node.children[:2]
+    while last.type in _ENDS_IN_COMMAND and last.children:
+        last = last.children[-1]
+    end = last.end_byte
+    is_dash = _DASH.fullmatch(text, end, redirect.start_byte) is not None and _last(text, end + 1) != b""
+    return end if is_dash and last.type == "command" and redirect.type in _REDIRECTS else None
 
 
 def _require_whole_words(text: bytes, literal: Sequence[tuple[int, int]]) -> None:

@@ -17,13 +17,13 @@ from teamwright.host.shell.programs.destructive import SAFE, Removal, removal_of
 from teamwright.host.shell.programs.edits import Changes, changes_of
 from teamwright.host.shell.programs.git import given_settings, split_options, without_git_options
 from teamwright.host.shell.programs.wrappers import (
-    LAUNCHERS,
     MOST_WRAPPERS,
     SHELLS,
     WRAPPERS,
     carried_code,
     find_spans,
     hands_over,
+    launches,
     program_name,
 )
 from teamwright.host.shell.words import ANY_WORDS, FOUND_PATH, Word
@@ -41,7 +41,7 @@ _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-na
 _EVALUATES = frozenset(
     """
     let test [ [[ printf read mapfile readarray wait getopts jobs compgen complete bind enable hash alias fc
-    source . awk gawk mawk sed
+    source . awk gawk mawk sed at batch crontab
     """.split()
 )
 _SAYS_WHAT_IT_IS = (("--version",), ("--help",))
@@ -98,7 +98,7 @@ def simple_commands(
     if name == "find":
         _take_find_apart(layers, shown, setting, found, depth)
     shadow = _carry(texts, layers, found)
-    if name in LAUNCHERS and not shadow:
+    if launches(texts) and not shadow:
         _look_behind(texts, layers, found, setting)
     layers.views += _other_views(texts, layers, setting)
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))

@@ -40,6 +40,7 @@ class Walk:
         self._shaky = 0  # inside a pipeline, a `cd` may affect only one part
         self._later = False  # code was defined that runs in whatever directory the shell is in then
         self._repeated = 0  # inside a loop or function, it also affects what precedes it
+        self._dashes = set[int | None]()  # ends of commands that have one more word, `-`
         self._reader = Reader(self.apart, self._vague, where.variable)
 
     def read(self, text: str) -> None:
@@ -168,6 +169,7 @@ class Walk:
         bodies = [child for child in node.named_children if not child.type.endswith("_redirect")]
         if len(bodies) > 1:
             raise Unreadable("a redirection in it cannot be read")
+        self._dashes.add(grammar.dash_after(node, self._text))
         self._redirected(bodies[0] if bodies else None, redirects)
         for child in redirects:
             self._behind_heredoc(child)
@@ -209,7 +211,8 @@ class Walk:
         words, assigned = list[Word](), list[tuple[str, Word]]()
         for child in node.children:
             self._part(child, words, assigned)
-        self._simple(words, source(node), assigned, feed)
+        dashes = ["-"] if node.end_byte in self._dashes else []
+        self._simple([*words, *map(Word, dashes)], " ".join([source(node), *dashes]), assigned, feed)
         for child in node.children:
             self._behind_heredoc(child)
 
@@ -252,7 +255,9 @@ class Walk:
     def unset(self, node: Node) -> None:
         require_one_line(node)
         words = [Word("unset"), *(self._reader.word(child) for child in node.named_children)]
-        self._plain(words, source(node), harmless=all(harmless_name(w.text) for w in words[1:]))
+        risky = not all(harmless_name(w.text) for w in words[1:])
+        self._plain(words, source(node), harmless=not risky)
+        self.commands += (UNSEEN_CODE,) if risky else ()
 
     def assignments(self, node: Node) -> None:
         require_one_line(node)
@@ -281,18 +286,13 @@ class Walk:
             self._vague(f"it sets {source(node)}")
 
     def _plain(self, words: Sequence[Word], shown: str, *, harmless: bool) -> None:
-        view = CommandView(tuple(w.text for w in words))
-        self.commands.append(Command((view,), shown, harmless=harmless))
+        self.commands.append(Command((CommandView(tuple(w.text for w in words)),), shown, harmless=harmless))
 
     def _vague(self, why: str) -> None:
         self.commands.append(Command((CommandView((), None),), why, opaque=why))
 
     def _simple(
-        self,
-        words: Sequence[Word],
-        shown: str,
-        assigned: Sequence[tuple[str, Word]] = (),
-        feed: FedWords | None = None,
+        self, words: Sequence[Word], shown: str, assigned: Sequence[tuple[str, Word]] = (), feed: FedWords | None = None
     ) -> None:
         if not words:
             return

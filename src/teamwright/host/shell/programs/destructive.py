@@ -52,6 +52,7 @@ _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
 _OPENS = re.compile(f"[{UNKNOWN}*?{{[]")
+_TREE_ELSEWHERE = re.compile(r"GIT_(?:WORK_TREE|DIR)|--(?:work-tree|git-dir)|worktree=|core\.worktree", re.IGNORECASE)
 _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
@@ -59,7 +60,7 @@ class Removal(Struct, frozen=True):
     """`ruin`: the home or root directory that is removed. `doubt`: why it is unclear whether one is.
 
     `deep`: removes everything below a place; `shifts`: changes which place a path means; `moves`: moves something away
-    that is only named by a value.
+    that is only named by a value; `cleans`: empties git's working tree.
     """
 
     ruin: str = ""
@@ -67,6 +68,7 @@ class Removal(Struct, frozen=True):
     deep: bool = False
     shifts: bool = False
     moves: bool = False
+    cleans: bool = False
 
     def or_else(self, other: "Removal") -> "Removal":
         return Removal(
@@ -75,11 +77,13 @@ class Removal(Struct, frozen=True):
             self.deep or other.deep,
             self.shifts or other.shifts,
             self.moves or other.moves,
+            self.cleans or other.cleans,
         )
 
     def settled(self, text: str) -> "Removal":
         """Combines the parts with what only the whole line shows."""
         unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
+        unsure = unsure or (self.cleans and _TREE_ELSEWHERE.search(text))
         return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
 
@@ -93,8 +97,8 @@ def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
     name = words[0].text.rpartition("/")[2] if words else ""
     if name in _BY_PROGRAM:
         return _BY_PROGRAM[name](words[1:], cwd, home)
-    if gone := removed_words(words):
-        return _in_part(_taken(gone, gone, cwd, home))
+    if gone := removed_words(words, cwd):
+        return structs.replace(_in_part(_taken(gone, gone, cwd, home)), cleans=name == "git")
     if words and _may_become_rm(words[0]) and any(_RECURSIVE.fullmatch(w.text) for w in words[1:]):
         removal = _by_rm(words[1:], cwd, home)
         return _UNSURE if removal.ruin or removal.doubt else SAFE

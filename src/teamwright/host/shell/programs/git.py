@@ -146,13 +146,16 @@ _SHOWS = re.compile(
     r"|status\.(?:short|branch|showuntrackedfiles|relativepaths|renames|aheadbehind)"
     r"|grep\.(?:linenumber|column|patterntype|extendedregexp|fullname)|blame\.(?:date|showemail|coloring)"
 )
+# git starts gpg to check a signature, which makes files in the home directory and may look for keys.
+_FORMAT = re.compile(r"--(?:format|pretty|sort)(?:=|$)")
+_VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?\*?signature")
 _NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 
 
 def git_use(words: Sequence[str], cwds: Sequence[str]) -> Use | None:
     """What this git command reads, if it does nothing else. `words` start after `git`; the caller must apply `-C`."""
     _, settings, at = split_options(words)
-    if at == len(words) or not all(map(_only_shows, settings)):
+    if at == len(words) or not all(map(_only_shows, settings)) or _may_verify(words[at:]):
         return None
     name, rest = words[at], words[at + 1 :]
     if name in GIT:
@@ -179,6 +182,12 @@ def split_options(words: Sequence[str]) -> tuple[list[str], list[str], int]:
         else:
             break
     return folders, settings, at
+
+
+def _may_verify(words: Sequence[str]) -> bool:
+    """Does a format or an order among these words ask for signatures to be checked, or is it unknown?"""
+    told = [word for before, word in pairwise(("", *words)) if _FORMAT.match(word) or _FORMAT.fullmatch(before)]
+    return any(UNKNOWN in word or _VERIFIES.search(word) for word in told)
 
 
 def _only_shows(setting: str) -> bool:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.host.git.places import top_of
+from teamwright.host.shell.cwd import normal
 from teamwright.host.shell.words import Word
 
 _ENDS_FILES = re.compile(r"(?:.*/)?(?:rm|grm|mv|unlink|shred|trash|srm|wipe|rmdir)")
@@ -11,10 +13,14 @@ _RSYNC_REMOVES = ("--del", "--remove-s")
 _FD_RUNS = ("-x", "-X", "--exec")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
+_DRY = re.compile(r"-[dfqxX]*n[dfqxX]*|--dry-run")
 
-def removed_words(words: Sequence[Word]) -> list[Word]:
+
+def removed_words(words: Sequence[Word], cwd: str | None) -> list[Word]:
     """What this command empties or removes, as named; a trailing `/` marks a directory."""
     name = words[0].text.rpartition("/")[2] if words else ""
+    if name == "git":
+        return _by_git(words[1:], cwd)
     return _BY_PROGRAM[name](words[1:]) if name in _BY_PROGRAM else []
 
 
@@ -64,17 +70,28 @@ def _by_fd(words: Sequence[Word]) -> list[Word]:
     return [_inside(word) for word in (*_operands(words)[1:], Word("."))]
 
 
-def _by_git(words: Sequence[Word]) -> list[Word]:
-    """`git clean` in its directory."""
+def _by_git(words: Sequence[Word], cwd: str | None) -> list[Word]:
+    """`git clean`, whose paths begin at the directory of `-C`."""
     place, at = Word("."), 0
     while at < len(words) and words[at].text.startswith("-"):
         if words[at].text == "-C" and at + 1 < len(words):
-            place = words[at + 1]
+            place = _below(place, words[at + 1])
         at += 2 if words[at].text in _GIT_VALUED else 1
     rest = words[at:]
-    if not rest or rest[0].text != "clean" or not any(re.match(r"-[a-z]*f|--f", word.text) for word in rest[1:]):
+    if not rest or rest[0].text != "clean" or any(_DRY.fullmatch(word.text) for word in rest[1:]):
         return []
-    return _operands(rest[1:]) or [_inside(place)]
+    named = [w for n, w in enumerate(rest[1:], 1) if w.text[:1] != "-" and rest[n - 1].text not in ("-e", "--exclude")]
+    # `:/` and other magic: from the top of the tree, or everything else
+    top = "/" if cwd is None else top_of(normal(cwd, place.text))
+    special = [place, *([Word(top)] if top else [])] if any(w.text[:1] == ":" for w in named) else []
+    return [_inside(word) for word in (*(_below(place, word) for word in named or [Word(".")]), *special)]
+
+
+def _below(place: Word, word: Word) -> Word:
+    if word.text.startswith("/"):
+        return word
+    glob = f"{place.glob or place.text}/{word.glob or word.text}" if place.glob or word.glob else ""
+    return Word(f"{place.text}/{word.text}", glob=glob, splits=place.splits or word.splits)
 
 
 _BY_PROGRAM: dict[str, Callable[[Sequence[Word]], list[Word]]] = {
@@ -82,8 +99,7 @@ _BY_PROGRAM: dict[str, Callable[[Sequence[Word]], list[Word]]] = {
     **dict.fromkeys(("tar", "gtar", "bsdtar"), _by_tar),
     "zip": _by_zip,
     **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _by_7z),
-    **dict.fromkeys(("trash", "trash-put", "rmtrash", "srm", "wipe", "gvfs-trash"), _operands),
+    **dict.fromkeys(("trash", "trash-put", "rmtrash", "srm", "wipe", "gvfs-trash", "rimraf", "del-cli"), _operands),
     "gio": _by_gio,
     **dict.fromkeys(("fd", "fdfind"), _by_fd),
-    "git": _by_git,
 }
