@@ -101,7 +101,7 @@ class WebHub:
 class WebSocket:
     """Text messages, one after the other."""
 
-    def __init__(self, hub: WebHub, *, key: str | None = None, origin: str | None = None) -> None:
+    def __init__(self, hub: WebHub, *, key: str | None = None, origin: str | None = None, hello: bool = True) -> None:
         self._wire = socket.create_connection(("127.0.0.1", hub.port), timeout=LIMIT)
         nonce = base64.b64encode(os.urandom(16)).decode()
         lines = [
@@ -120,7 +120,7 @@ class WebSocket:
         head, _, self._data = self._data.partition(b"\r\n\r\n")
         self.status = int(head.split()[1])
         self.closed = 0
-        if self.status == 101:
+        if self.status == 101 and hello:
             self.send({"type": "hello", "key": hub.key if key is None else key})
 
     def _more(self) -> bytes:
@@ -132,6 +132,9 @@ class WebSocket:
         data = json.dumps(message).encode()
         size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
         self._wire.sendall(b"\x81" + size + bytes(4) + data)
+
+    def raw(self, data: bytes) -> None:
+        self._wire.sendall(data)
 
     def next(self) -> dict[str, Any] | None:
         """None when the hub has closed; then `closed` says why."""

@@ -4,7 +4,7 @@ import ipaddress
 import os
 import socket
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from teamwright.core.errors import UsageError
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, home_from, one_session
-from teamwright.surfaces.web.server.keys import Link, Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Link, Links
 
 PORT = 7433
 TRIES = 20  # ports tried after the wanted one
@@ -60,7 +60,7 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument("--read-only", action="store_true", help="with link: it can look, and do nothing")
     parser.add_argument("--session", metavar="ID", help="open the page at this session; with link: show it alone")
-    parser.add_argument("--hours", type=float, metavar="N", help="with link: valid for N hours (read-only: 24)")
+    parser.add_argument("--hours", type=_hours, metavar="N", help="with link: valid for N hours (read-only: 24)")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDR", help="default 127.0.0.1; any other but loopback needs --remote"
     )
@@ -73,6 +73,16 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="another name that leads here, for a tunnel"
     )
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= MOST_HOURS:  # false for nan
+        raise ArgumentTypeError(f"must be a number of hours up to {MOST_HOURS}")
+    return hours
 
 
 # --- links

@@ -27,14 +27,13 @@ from teamwright.surfaces.web.doing.answers import answer
 from teamwright.surfaces.web.doing.prompts import LIMIT, take_prompt
 from teamwright.surfaces.web.reading import changes
 from teamwright.surfaces.web.server.errors import Refused, not_there
-from teamwright.surfaces.web.server.keys import Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Links
 from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
 
 SEEN = 0.5  # seconds until a posted prompt is among the queued ones
 UP = 20.0  # seconds for a new session to come up
-MOST_HOURS = 24 * 365
 
 Json = dict[str, Any]
 Value = TypeVar("Value")
@@ -48,6 +47,7 @@ async def within(work: Awaitable[Value]) -> Value:
 class Acts:
     def __init__(self, hub: Hub, links: Links) -> None:
         self._hub, self._links = hub, links
+        self._starting: dict[str, anyio.Lock] = {}  # one for each session that was started again
 
     def add_to(self, server: Server) -> None:
         one = "/api/sessions/{id}"
@@ -126,12 +126,19 @@ class Acts:
                 await anyio.sleep(0.1)
 
     async def resume(self, call: Call) -> Json:
-        return await self._go_on(call, call.text("text", "") or "Continue where you left off.")
+        text = call.text("text", "") or "Continue where you left off."
+        await self._path(call.names["id"])
+        async with self._start_lock(call):
+            if await self._hub.enter(call.names["id"]) is not None:
+                raise Refused(409, "this session runs already")
+            return await self._go_on(call, text)
+
+    def _start_lock(self, call: Call) -> anyio.Lock:
+        """Two tabs may want to start a session again: the second one finds it running."""
+        return self._starting.setdefault(call.names["id"].lower(), anyio.Lock())
 
     async def _go_on(self, call: Call, text: str) -> Json:
         path = await self._path(call.names["id"])
-        if await self._hub.enter(path.stem) is not None:
-            raise Refused(409, "this session runs already")
         found = await self._hub.session(path.stem)
         if found is None or found["state"] not in ("ended", "gone"):
             raise Refused(409, "it runs without a door: start it with --listen to take part")
@@ -144,9 +151,13 @@ class Acts:
         text, agent = call.text("text"), call.text("agent", "", 200)
         if not text.strip():
             raise Refused(400, "there is nothing to say")
-        guest = await self._hub.enter(call.names["id"])
-        if guest is None:
-            return await self._go_on(call, text)
+        path = await self._path(call.names["id"])
+        async with self._start_lock(call):
+            guest = await self._hub.enter(path.stem)
+            if guest is None and agent not in ("", path.stem):
+                raise Refused(409, "its program has ended: resume the session, or write to its main agent")
+            if guest is None:
+                return await self._go_on(call, text)
         port = _port(guest)
         to = None if agent in ("", port.main) else AgentId(agent)
         told = await take_prompt(port, text.strip(), to)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +56,7 @@ async def resume(home: Home, env: Mapping[str, str], cwd: Path, id: str, prompt:
 
 
 def _choices(model: str, mode: str) -> list[str]:
-    if len(model) > LONGEST_MODEL or model.startswith("-"):
+    if len(model) > LONGEST_MODEL or model.startswith("-") or not model.isprintable():
         raise Refused(400, "`model` must be the name of a model")
     if mode and mode not in MODES:
         raise Refused(400, f"no permission mode {mode[:40]!r}; there are {', '.join(MODES)}")
@@ -65,21 +66,27 @@ def _choices(model: str, mode: str) -> list[str]:
 
 
 def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list[str], prompt: str) -> StartingSession:
-    """Without a pipe to us: with one, closing our end would deny all its later questions."""
-    argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options, "--", prompt]
+    """The prompt is in a file without a name: as an argument its length would have a limit, and others could read it.
+
+    A pipe to us will not do: closing our end would deny all later questions of the session.
+    """
+    argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options]
     log = home.logs / f"web-{id[:8]}.log"
     said = create_file(log, os.O_WRONLY | os.O_APPEND)
     before = os.fstat(said).st_size
     try:
-        session = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as words:
+            words.write(prompt.encode())
+            words.seek(0)
+            session = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=dict(env),
+                stdin=words,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
         _started[:] = [*(one for one in _started if one.poll() is None), session]
     except OSError as error:
         raise Refused(409, f"the session could not be started: {error.strerror or error}") from None

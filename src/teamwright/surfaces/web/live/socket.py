@@ -17,7 +17,7 @@ from teamwright.store.files.paths import is_session_id
 from teamwright.surfaces.web.live.feed import Feed
 from teamwright.surfaces.web.reading.pages import Pages
 from teamwright.surfaces.web.server.keys import Link, Links
-from teamwright.surfaces.web.server.serve import Server
+from teamwright.surfaces.web.server.serve import STATUS, WHO, Server
 from teamwright.surfaces.web.sessions.hub import Hub
 
 HELLO = 5.0  # seconds
@@ -111,9 +111,12 @@ class LiveTabs:
         await socket.prepare(request)
         link = await self._greeted(socket)
         if link is None:
+            request[STATUS] = 401
             await socket.close(code=NO_KEY)
             return socket
+        request[WHO] = link.id
         if len(self._tabs) >= MOST_TABS:
+            request[STATUS] = 429
             await socket.close(code=TOO_MANY)
             return socket
         tab = Tab(link)
@@ -135,7 +138,8 @@ class LiveTabs:
 
     async def _greeted(self, socket: web.WebSocketResponse) -> Link | None:
         try:
-            hello = msgspec.json.decode((await socket.receive(HELLO)).data)
+            with anyio.fail_after(HELLO):  # the limit of `receive` begins again with every ping
+                hello = msgspec.json.decode((await socket.receive()).data)
             key = hello["key"] if hello["type"] == "hello" else None
             return self._server.link_of(key) if isinstance(key, str) else None
         except (TimeoutError, msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError):

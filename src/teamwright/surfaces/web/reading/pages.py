@@ -202,14 +202,12 @@ class Pages:
     # --- the hub itself
 
     async def links(self, call: Call) -> Json:
-        if call.link.role != "full":
-            raise Refused(403, "this link can only read")
+        _keeps_all(call.link)
         return {"links": [told(link) | {"current": link.id == call.link.id} for link in self._links.all()]}
 
     async def places(self, call: Call) -> Json:
         """Directories in which a session can be started: the hub's own, and those that had one."""
-        if call.link.role != "full":
-            raise Refused(403, "this link can only read")
+        _keeps_all(call.link)
         found = await self._hub.listing()
         known = dict.fromkeys([str(Path.cwd()), *(s["cwd"] for s in found if s["cwd"])])
         return {"places": [cwd for cwd in known if await anyio.Path(cwd).is_dir()][:50]}
@@ -225,6 +223,14 @@ def allowed(link: Link, id: str) -> SessionId:
     if link.session and link.session.lower() != id.lower():
         raise not_there("such session")
     return SessionId(id)
+
+
+def _keeps_all(link: Link) -> None:
+    """Links and directories are shown to full links for all sessions only."""
+    if link.role != "full":
+        raise Refused(403, "this link can only read")
+    if link.session:
+        raise Refused(403, "this link is for one session")
 
 
 def told(link: Link) -> Json:

@@ -3,6 +3,7 @@
 import gzip
 import re
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Any
@@ -22,6 +23,7 @@ from teamwright.tools.bounds import visible
 
 COMPRESSED = 1_400  # bytes from which on an answer is compressed
 START = 30.0  # seconds that a request waits for the hub to come up
+WHO, STATUS = "teamwright.who", "teamwright.status"  # what the log says about a request: its link, how it ended
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[Any]]
 
@@ -74,16 +76,16 @@ class Server:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         began, status = time.monotonic(), 500
-        who = ""
         try:
             if words := self._doorman.refuses(request.headers):
                 raise Refused(403, words)
             if request.path.startswith("/api/") and request.path != "/api/login":
                 await self._until_ready()
             if request.path == "/api/live" and request.method == "GET" and self.socket is not None:
-                status = 101
-                return await self.socket(request)
-            response, who = await self._serve(request)
+                upgraded = await self.socket(request)
+                status = request.get(STATUS, 101)
+                return upgraded
+            response = await self._serve(request)
             status = response.status
         except Refused as refused:
             status, response = refused.status, _json({"error": visible(refused.words)} | refused.more, refused.status)
@@ -91,9 +93,12 @@ class Server:
             status, response = 413, _json({"error": "the request is larger than 1 MiB"}, 413)
         except web.HTTPException as error:
             status, response = error.status, _json({"error": "the request was not understood"}, error.status)
+        except Exception:  # noqa: BLE001  # the edge of a surface: this answer has the headers of all others, too
+            traceback.print_exc()
+            response = _json({"error": "something went wrong in the hub: its terminal says what"}, status)
         finally:
             if request.method != "GET" or status in (401, 403, 429) or status >= 500:
-                self._log.write(request, who, status, time.monotonic() - began)
+                self._log.write(request, request.get(WHO, ""), status, time.monotonic() - began)
         self._finish(request, response)
         return response
 
@@ -121,31 +126,32 @@ class Server:
         if "Content-Encoding" in response.headers:
             response.headers["Vary"] = "Accept-Encoding"
 
-    async def _serve(self, request: web.Request) -> tuple[web.Response, str]:
+    async def _serve(self, request: web.Request) -> web.Response:
         path, method = request.path, request.method
         if method not in ("GET", "POST"):
             raise Refused(405, "only GET and POST are understood")
         if not path.startswith("/api/"):
-            return self._page(request), ""
+            return self._page(request)
         if path == "/api/login" and method == "POST":
             return await self._login(request)
         link = self.link_of(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if not self._requests.takes(link.id if link is not None else request.remote or ""):
+            raise Refused(429, "too many requests: wait a minute")
         if link is None:
             raise Refused(401, "a key is needed: open the link that `teamwright web` prints")
-        if not self._requests.takes(link.id):
-            raise Refused(429, "too many requests: wait a minute")
-        if method == "POST" and link.role == "read" and path != "/api/logout":
-            raise Refused(403, "this link can only read")
+        request[WHO] = link.id
+        if method == "POST" and path != "/api/logout":
+            _check_post(link, path)
         for wanted, pattern, handler in self._routes:
             if wanted == method and (found := pattern.fullmatch(path)):
                 body = await _body(request) if method == "POST" else {}
-                return await _carried_out(handler, Call(request, link, found.groupdict(), body)), link.id
+                return await _carried_out(handler, Call(request, link, found.groupdict(), body))
         raise not_there()
 
     def link_of(self, key: str) -> Link | None:
         return self._links.find(key) if 20 <= len(key) <= 200 else None
 
-    async def _login(self, request: web.Request) -> tuple[web.Response, str]:
+    async def _login(self, request: web.Request) -> web.Response:
         if not self._logins.takes(request.remote or ""):
             raise Refused(429, "too many logins: wait a minute")
         token = (await _body(request)).get("token")
@@ -153,7 +159,8 @@ class Server:
         if opened is None:
             raise Refused(401, "this link was used already or is too old: `teamwright web link` prints a new one")
         link, key = opened
-        return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires}), link.id
+        request[WHO] = link.id
+        return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires})
 
     def _page(self, request: web.Request) -> web.Response:
         """The shell for every page's address, and its files; the same bytes for everybody."""
@@ -168,6 +175,14 @@ class Server:
         if request.path != "/" and not re.match(r"/(s|waiting|sessions|links|settings|new)(/|$)", request.path):
             raise not_there("such page")
         return _file(request, self._assets.shell, {"Cache-Control": "no-cache"})
+
+
+def _check_post(link: Link, path: str) -> None:
+    """A link acts only where it may look: one for a session neither begins others nor makes links."""
+    if link.role == "read":
+        raise Refused(403, "this link can only read")
+    if link.session and not path.lower().startswith(f"/api/sessions/{link.session.lower()}/"):
+        raise Refused(403, "this link is for one session")
 
 
 def _file(request: web.Request, found: tuple[str, bytes, bytes], headers: dict[str, str]) -> web.Response:

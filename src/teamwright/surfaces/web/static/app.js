@@ -5,7 +5,7 @@ import { h, patch } from "./dom.js";
 import { enter, key } from "./net.js";
 import { coloured, empty, folder, icon, mark, nested, sentence, spent, who } from "./parts.js";
 import { costScreen, helpDialog, linksScreen, newScreen, nowScreen, sessionsScreen, settingsScreen, waitingScreen } from "./screens.js";
-import { arrive, connect, draw, go, mayAct, act, paintBy, sessionOf, snapshot, state, to, wish } from "./state.js";
+import { arrive, connect, draw, go, mayAct, mayManage, act, paintBy, sessionOf, snapshot, state, to, wish } from "./state.js";
 import { afterDraw, beforeDraw, otherAgent, talkScreen } from "./talk.js";
 import { changesScreen, mailScreen, replayBar, replayKey, tasksScreen, teamScreen } from "./work.js";
 
@@ -75,7 +75,7 @@ function rail() {
     item({ page: "now" }, "now", "Now"), item({ page: "waiting" }, "waiting", "Waiting", state.questions.size || null),
     h("div.rail-sessions", null, sessions.map((session) => railSession(session, small))),
     opened(small),
-    h("div.push"), item({ page: "sessions" }, "list", "Sessions"), state.role === "full" ? [item({ page: "new" }, "plus", "New session"), item({ page: "links" }, "link", "Links")] : null, item({ page: "settings" }, "settings", "Settings"));
+    h("div.push"), item({ page: "sessions" }, "list", "Sessions"), mayManage() ? [item({ page: "new" }, "plus", "New session"), item({ page: "links" }, "link", "Links")] : null, item({ page: "settings" }, "settings", "Settings"));
 }
 
 /** A session that has ended stays in the rail while it is open. */
@@ -153,7 +153,7 @@ function bottom() {
 }
 
 function moreScreen() {
-  const entries = [["sessions", "All sessions"], ...(state.role === "full" ? [["new", "New session"], ["links", "Links"]] : []), ["settings", "Settings"]];
+  const entries = [["sessions", "All sessions"], ...(mayManage() ? [["new", "New session"], ["links", "Links"]] : []), ["settings", "Settings"]];
   const ofSession = [...state.sessions.values()].flatMap((session) => ["team", "mail", "changes", "cost"].map((page) => [{ page, session: session.id }, `${OF_SESSION[page][0]} · ${session.title.slice(0, 30)}`]));
   const line = (route, words) => h("li", { key: words }, h("a.line", { ...to(route), onclick: (event) => (event.preventDefault(), (more.open = false), go(route)) }, words));
   return h("div.pane", null, h("h1", null, "More"), h("ul.list", null, entries.map(([page, words]) => line({ page }, words)), ofSession.map(([route, words]) => line(route, words))));

@@ -4,7 +4,7 @@ import { cards, questionsOf } from "./cards.js";
 import { h } from "./dom.js";
 import { forget } from "./net.js";
 import { ago, button, clock, colorClass, coloured, count, empty, error, folder, icon, mark, money, nameOf, nested, shown, span, spent, stateWord, when, who } from "./parts.js";
-import { act, agentOf, draw, go, snapshot, stale, state, to, want } from "./state.js";
+import { act, agentOf, draw, go, mayManage, snapshot, stale, state, to, want } from "./state.js";
 
 // --- Now
 
@@ -21,7 +21,7 @@ export function nowScreen() {
     sessions.length ? h("h1", null, "Now") : null,
     h("div.cards", null, sessions.map(sessionCard)),
     none ? empty("Nothing is running.", "Start a session here, or run `teamwright` in a project.",
-      state.role === "full" ? h("a.button.primary", to({ page: "new" }), "New session") : null) : null,
+      mayManage() ? h("a.button.primary", to({ page: "new" }), "New session") : null) : null,
     ended());
 }
 
@@ -97,7 +97,7 @@ export function sessionsScreen() {
     h("input.filter", { type: "search", "aria-label": "Filter", placeholder: state.wide < 700 ? "Filter" : "Filter  /", value: filter.text, oninput: (event) => ((filter.text = event.target.value.toLowerCase()), draw()) })),
     shown(held, ({ sessions, next }) => {
       const list = sessions.filter((session) => `${session.title} ${session.cwd}`.toLowerCase().includes(filter.text));
-      if (!list.length) return filter.text ? empty("No session fits.", "Titles and directories are searched.") : empty("There are no sessions yet.", "Start one here, or run `teamwright` in a project.", state.role === "full" ? h("a.button.primary", to({ page: "new" }), "New session") : null);
+      if (!list.length) return filter.text ? empty("No session fits.", "Titles and directories are searched.") : empty("There are no sessions yet.", "Start one here, or run `teamwright` in a project.", mayManage() ? h("a.button.primary", to({ page: "new" }), "New session") : null);
       return [sessionList(list), h("p.pager", null,
         filter.cursor ? button("Newer", () => ((filter.cursor = Math.max(0, filter.cursor - 60)), draw())) : null,
         next ? button("Older", () => ((filter.cursor = next), draw())) : null)];

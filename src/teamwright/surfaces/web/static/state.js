@@ -5,6 +5,7 @@ import { drop, fill, get, Line, merge, post, put } from "./net.js";
 export const state = {
   line: "opening", // opening, open, away, refused
   trouble: "", // why there is no key
+  only: "", // the session of a link for a single one
   role: localStorage.getItem("teamwright.role") || "full", // the last one, until the hub tells: a watcher sees no buttons
   only: "", // the session of a link for one session alone
   ready: false,
@@ -72,7 +73,7 @@ export function go(route, replace = false) {
 
 export function arrive() {
   state.route = parse(new URL(location.href));
-  if (state.route.page === "new" || state.route.page === "links") if (state.role !== "full") state.route = { page: "now" };
+  if (state.route.page === "new" || state.route.page === "links") if (!mayManage()) state.route = { page: "now" };
   if (location.pathname !== shownPath) requestAnimationFrame(() => document.querySelector("main")?.scrollTo(0, 0));
   shownPath = location.pathname;
   openTalk();
@@ -157,6 +158,11 @@ function settled(session) {
 
 export function agentOf(session, id) {
   return session && session.agents ? session.agents.find((agent) => agent.id === id) : null;
+}
+
+/** Whether this link may begin sessions and make links: one for a single session may not. */
+export function mayManage() {
+  return state.role === "full" && !state.only;
 }
 
 export function mayAct(session) {
@@ -266,11 +272,11 @@ export function connect() {
   line = new Line(heard, (how, told) => {
     state.line = how;
     if (how === "open") {
-      const changed = state.role !== told.role;
+      const changed = state.role !== told.role || state.only !== (told.session || "");
       state.role = told.role;
+      state.only = told.session || "";
       localStorage.setItem("teamwright.role", told.role);
       if (changed) arrive(); // not every page is for everybody
-      state.only = told.session || "";
       for (const held of state.data.values()) held.stale = true;
       then.at = 0;
       flush();

@@ -1,0 +1,145 @@
+"""What the hub refuses, and what it does when two want the same at once."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from program import LIMIT, Program
+from web_kit import Reply, WebHub, WebSocket
+
+OpenHub = Callable[..., WebHub]
+PING = b"\x89\x80\0\0\0\0"
+
+
+@pytest.fixture
+def hub(program: Program) -> Iterator[OpenHub]:
+    opened: list[WebHub] = []
+
+    def open_hub(*args: str, **more: Any) -> WebHub:
+        opened.append(WebHub(program, *args, **more))
+        return opened[-1].enter()
+
+    yield open_hub
+    for one in opened:
+        one.close()
+
+
+def said(web: WebHub, id: str) -> list[str]:
+    return [i["text"] for i in web.get(f"/api/sessions/{id}/agents/{id}/items").json["items"]]
+
+
+@pytest.mark.spec("N6")
+def test_a_full_link_for_one_session_acts_on_it_alone(program: Program, hub: OpenHub) -> None:
+    first = program.prompt(["one"]).result["session_id"]
+    second = program.prompt(["two"]).result["session_id"]
+    web = hub()
+    key = web.login(web.link("--session", first)["token"]).json["key"]
+    for path in (f"/api/sessions/{second}", "/api/links", "/api/places"):
+        assert web.get(path, key=key).status in (403, 404), path
+    for path, body in (
+        (f"/api/sessions/{second}/say", {"text": "x"}),
+        (f"/api/sessions/{second}/resume", {}),
+        (f"/api/sessions/{first}/../{second}/say", {"text": "x"}),
+        ("/api/sessions", {"prompt": "x", "trust": False}),
+        ("/api/links", {}),
+    ):
+        assert web.post(path, body, key=key).status in (403, 404), path
+    assert said(web, second) == said(web, second)[:2]
+    assert web.post(f"/api/sessions/{first}/say", {"text": "of mine"}, key=key).status == 200
+    web.until(f"/api/sessions/{first}/agents/{first}/items", lambda x: "of mine" in str(x["items"]))
+
+
+@pytest.mark.spec("N8")
+def test_requests_without_a_key_are_counted_too(hub: OpenHub) -> None:
+    web = hub()
+    statuses = [web.get("/api/now", key="x" * 40).status for _ in range(640)]
+    assert statuses[0] == 401 and statuses[-1] == 429
+    assert web.get("/api/now").status == 200
+
+
+@pytest.mark.spec("N3")
+def test_pings_keep_no_socket_open_that_never_gives_a_key(hub: OpenHub) -> None:
+    silent, stop = WebSocket(hub(), hello=False), threading.Event()
+
+    def ping() -> None:
+        while not stop.wait(0.5):
+            silent.raw(PING)
+
+    pinging = threading.Thread(target=ping, daemon=True)
+    pinging.start()
+    try:
+        assert silent.next() is None and silent.closed == 4401
+    finally:
+        stop.set()
+        pinging.join(LIMIT)
+        silent.close()
+
+
+@pytest.mark.spec("N9")
+def test_the_log_names_the_link_of_what_was_refused(program: Program, hub: OpenHub) -> None:
+    web = hub()
+    made = web.link("--read-only")
+    read = web.login(made["token"]).json["key"]
+    assert web.post("/api/sessions", {"prompt": "x"}, key=read).status == 403
+    bad = WebSocket(web, key="wrong" * 9)
+    assert bad.next() is None
+    bad.close()
+    log = program.state / "logs" / "web.log"
+    web.until("/api/now", lambda _: "GET /api/live 401" in log.read_text())
+    assert f"{made['id']} POST /api/sessions 403" in log.read_text()
+
+
+@pytest.mark.spec("N8", "N26")
+def test_a_prompt_may_be_long_and_hold_anything(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one", "again"]).result["session_id"]
+    web = hub()
+    assert web.post("/api/sessions", {"prompt": "x", "model": "a\0b", "trust": False}).status == 400
+    long = "x" * 200_000 + " -- the end\0"
+    assert web.post(f"/api/sessions/{id}/say", {"text": long}).status == 200
+    web.until(f"/api/sessions/{id}/agents/{id}/items", lambda x: x["items"][-1]["type"] == "agent")
+    last = web.get(f"/api/sessions/{id}/agents/{id}/items").json["items"][-2]
+    assert last["type"] == "person" and last["cut"]
+    whole = web.get(f"/api/sessions/{id}/agents/{id}/items/{last['id']}").json
+    assert "-- the end" in str(whole)
+    assert b"-- the end" not in b"".join(
+        path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
+    )
+
+
+@pytest.mark.spec("N13", "N26")
+def test_what_two_tabs_say_to_an_ended_session_is_both_read(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    found: list[Reply] = []
+
+    def say(words: str) -> None:
+        found.append(web.post(f"/api/sessions/{id}/say", {"text": words}))
+
+    tabs = [threading.Thread(target=say, args=(words,)) for words in ("from the desk", "from the phone")]
+    for tab in tabs:
+        tab.start()
+    for tab in tabs:
+        tab.join(LIMIT)
+    assert [one.status for one in found] == [200, 200]
+    for words in ("from the desk", "from the phone"):
+        web.until(f"/api/sessions/{id}/agents/{id}/items", lambda x, words=words: words in str(x["items"]))
+
+
+@pytest.mark.spec("N13")
+def test_words_for_a_sub_agent_of_an_ended_session_do_not_go_to_the_main_agent(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    told = web.post(f"/api/sessions/{id}/say", {"text": "for ada", "agent": "somebody-else"})
+    assert told.status == 409 and "resume" in told.json["error"]
+    assert "for ada" not in said(web, id)
+
+
+@pytest.mark.spec("N1")
+@pytest.mark.parametrize("hours", ["nan", "inf", "-1", "0", "many"])
+def test_a_link_is_valid_for_a_number_of_hours(program: Program, hub: OpenHub, hours: str) -> None:
+    hub()
+    done = program.run("web", "link", "--hours", hours)
+    assert done.rc == 2 and "--hours" in done.err and "Traceback" not in done.err
