@@ -209,6 +209,16 @@ async def test_what_a_forking_command_says_reaches_the_turn_that_runs(walker: Wa
     assert "all doors" not in str(first.messages) and "all doors are shut" in second.messages[-1].text
 
 
+@pytest.mark.spec("S3")
+@pytest.mark.parametrize("feature", ["fork", "coordinator", "proactive"])
+async def test_a_forking_command_is_waited_for_where_agents_run_in_the_background(walker: Walker, feature: str) -> None:
+    skill(walker, "audit", "SCRIPT:audit", "context: fork")
+    async with staged(walker, {"main": ["never"], "audit": ["all doors are shut"]}, **{feature: True}) as made:
+        assert made.crew is not None
+        assert (await made.expand("/audit")).output == "all doors are shut"
+        assert not made.crew.notices and not made.crew.requests("main")
+
+
 @pytest.mark.spec("S3", "G2")
 async def test_in_assistant_mode_it_returns_at_once(walker: Walker) -> None:
     gate = anyio.Event()

@@ -77,6 +77,15 @@ async def test_a_stop_hook_that_never_lets_go_is_overruled(walker: Walker) -> No
     assert any("back to work" in w.text for w in walk.of(Warned))
 
 
+@pytest.mark.spec("T8")
+async def test_a_stop_hook_that_ends_everything_says_why(walker: Walker) -> None:
+    answer = {"decision": "block", "reason": "go on", "continue": False, "stopReason": "enough for today"}
+    use_hooks(walker, Stop=hook(saying(**answer)))
+    walk = await walker.walk(["done", "never"])
+    assert [end.reason for end in walk.ends] == ["done"] and len(walk.model.requests) == 1
+    assert [w.text for w in walk.of(Warned)] == ["A hook ended the turn: enough for today"]
+
+
 async def test_a_turn_that_failed_is_told(walker: Walker) -> None:
     use_hooks(walker, StopFailure=hook(logging(walker)), Stop=hook(logging(walker)))
     walk = await walker.walk([ModelError("the server is on fire", "server")])

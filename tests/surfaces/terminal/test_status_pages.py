@@ -119,6 +119,16 @@ def test_a_program_is_told_once_of_a_server_that_failed(program: Program) -> Non
     assert "teamwright mcp test broken" in told and "shelf" not in done.err
 
 
+def test_a_server_that_never_answers_is_named_too(program: Program) -> None:
+    server = {"command": sys.executable, "args": [str(SMALL), str(program.root / "log"), "deaf"]}
+    program.state.mkdir(parents=True, exist_ok=True)
+    (program.state / "settings.json").write_text(json.dumps({"mcp": {"deaf": server}}))
+    done = program.prompt(["fine"], env={"MCP_TIMEOUT": "300"})
+    assert done.rc == 0 and done.result["result"] == "fine"
+    (told,) = done.err.splitlines()
+    assert told.startswith("teamwright: MCP server deaf is not connected: it ") and "answer" in told
+
+
 @pytest.mark.anyio
 async def test_a_session_is_listed_by_the_name_that_it_is_given(walker: Any) -> None:
     async with staged(walker, ["answer"], size=WIDE) as stage:

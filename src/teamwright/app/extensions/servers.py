@@ -225,8 +225,9 @@ class ServedTools(Struct, eq=False):
     def _tell_failures(self, states: "Sequence[ServerState]") -> None:
         faulty = {name for name, config in self.configs.items() if config.fault}  # reported when they were read
         for state in states:
-            if state.status in ("failed", "needs-auth") and state.name not in faulty:
-                name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or state.status
+            if state.status in ("failed", "needs-auth", "pending") and state.name not in faulty:
+                unsaid = "it has not answered in time" if state.status == "pending" else state.status
+                name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or unsaid
                 way = (
                     "Sign in with `teamwright mcp login"
                     if state.status == "needs-auth"

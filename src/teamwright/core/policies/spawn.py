@@ -30,6 +30,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     isolation: Isolation | None = None
     cwd: str | None = None
+    typed: bool = False  # a person's /name, which waits for its output in every mode but assistant
 
 
 class SpawnCaller(Struct, frozen=True, kw_only=True):
@@ -207,7 +208,8 @@ def _in_background(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, f
         if ask.background:
             raise ToolError("A teammate cannot start background agents: leave run_in_background out.")
         return False
-    return bool(ask.background) or definition.background or features.all_in_background
+    everything = features.assistant if ask.typed else features.all_in_background
+    return bool(ask.background) or definition.background or everything
 
 
 def _ignored(ask: Ask, features: Features) -> tuple[str, ...]:

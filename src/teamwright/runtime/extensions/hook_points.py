@@ -184,7 +184,7 @@ class HookPoints(Struct, eq=False):
     def _added(self, agent: AgentId, outcome: Outcome, said: Sequence[Fired]) -> Outcome:
         stop = next((fired.stop for fired in said if fired.stop is not None), None)
         if stop is not None:
-            self._services.tell(agent, Warned(f"A hook ended the turn: {stop}"))
+            self._tell_stop(agent, stop)
         # A block before the call is the result already, so `said[0]` is left out.
         words = [f"A hook objects: {fired.blocked}" for fired in said[1:] if fired.blocked]
         words += chain.from_iterable(fired.context for fired in said)
@@ -209,7 +209,10 @@ class HookPoints(Struct, eq=False):
             files = self._services.agents.files
             told["agent_transcript_path"] = files.agent(agent)
             fired = await self.fire("SubagentStop", agent, subject=found.kind, **told)
-        if fired.blocked is None or fired.stop is not None:
+        if fired.stop is not None:
+            self._tell_stop(agent, fired.stop)
+            return None
+        if fired.blocked is None:
             return None
         if rounds >= MOST_ROUNDS:
             self._services.tell(
@@ -217,6 +220,9 @@ class HookPoints(Struct, eq=False):
             )
             return None
         return fired.blocked
+
+    def _tell_stop(self, agent: AgentId, why: str) -> None:
+        self._services.tell(agent, Warned(f"A hook ended the turn: {why}"))
 
     def _traits(self, agent: AgentId, tool: str) -> ToolTraits | None:
         found = self._agent(agent)

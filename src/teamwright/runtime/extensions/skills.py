@@ -118,7 +118,7 @@ class SkillRunner:
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         call = CallId(f"skill-{os.urandom(6).hex()}")
         ctx = ToolContext(agent, call, caller.desk, caller.request(), nothing, caller.emit)
-        job, _, _ = await self.run_apart(skill, args, ctx)
+        job, _, _ = await self.run_apart(skill, args, ctx, typed=True)
         if job.background:
             words = f"/{skill.name} works in the background (agent {job.id}); you are told when it ends."
             return Expanded(output=words, job=JobId(job.id))
@@ -132,9 +132,11 @@ class SkillRunner:
 
     # --- called by a person or an agent
 
-    async def run_apart(self, skill: Skill, args: str, ctx: ToolContext) -> tuple[Job, Plan, str]:
+    async def run_apart(
+        self, skill: Skill, args: str, ctx: ToolContext, *, typed: bool = False
+    ) -> tuple[Job, Plan, str]:
         """Run a skill with `context: fork` in an agent of its own, with a fresh context. Returns its job and its
-        prompt, too."""
+        prompt, too. `typed`: called by a person."""
         take_back = self._grants.give(ctx.agent, skill.allowed_tools)
         try:
             prompt = await self.text(skill, args, ctx.agent)
@@ -147,6 +149,7 @@ class SkillRunner:
             kind=skill.agent or DEFAULT_KIND,
             model=skill.model,
             effort=skill.effort,
+            typed=typed,
         )
         job, plan = await self._around.spawner().spawn(ask, ctx)
         assert isinstance(job, Job)  # only an agent with a name is a teammate
