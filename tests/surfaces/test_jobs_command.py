@@ -70,6 +70,21 @@ def test_why_tells_a_question_from_a_tool_at_work(program: Program) -> None:
 
 
 @pytest.mark.spec("O7")
+def test_why_of_a_session_at_rest(program: Program) -> None:
+    def state() -> tuple[str, str]:
+        (main,) = rows(program, "why")
+        return main["state"], main["waiting_for"]
+
+    live = program.talk(["end"])
+    live.ask("initialize")
+    assert state() == ("idle", "a message")
+    live.say("go")
+    live.results(1)
+    live.ask("set_permission_mode", mode="acceptEdits")
+    assert state() == ("idle", "a message")
+
+
+@pytest.mark.spec("O7")
 def test_why_of_what_has_ended_and_of_nobody(program: Program) -> None:
     assert program.run("-p", "SCRIPT:main", script={"main": [child("one"), "end"], "one": ["r"]}).rc == 0
     (main, one) = rows(program, "why")

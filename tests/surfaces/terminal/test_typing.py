@@ -137,6 +137,18 @@ async def test_commands_are_completed(walker: Any) -> None:
         assert stage.app.prompt.text == "/"
 
 
+@pytest.mark.spec("AP3")
+async def test_a_list_for_what_was_typed_before_is_not_taken(walker: Any) -> None:
+    async with staged(walker) as stage:
+        await stage.type("/w")
+        await stage.until(lambda: stage.app.query_one(Completions).chosen)
+        for key in ("h", "y", "enter"):  # all three are there before the list for "/why" is
+            stage.app.prompt.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+        await stage.shows("WAITS FOR")
+        assert "/worktrees" not in stage.screen and not stage.app.prompt.text
+        assert stage.app.query_one(Completions).chosen is None
+
+
 @pytest.mark.spec("Q1")
 async def test_a_shell_line_runs_and_reaches_the_model_with_the_next_prompt(walker: Any) -> None:
     model = ScriptedModel(["I see."])

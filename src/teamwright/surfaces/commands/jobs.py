@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.conversation.history import History, fold
-from teamwright.core.data.event import Line, Replied, ToolEnded, TurnEnded
+from teamwright.core.data.event import Line, Replied, ToolEnded
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.locks import hold
@@ -23,6 +23,9 @@ from teamwright.surfaces.commands.remote_jobs import RemoteJob, read_remotes
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 from teamwright.surfaces.commands.through_engine import engine_away
+
+IDLE = ("idle", "a message")
+NOT_BEGUN = ("running", "the model's answer or a free slot")
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -199,7 +202,7 @@ def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, 
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
         return WaitingJob(id, "main", "gone", "its process has ended; --resume continues it", since)
-    state, words = _state_of(lines, running)
+    state, words = _state_of(lines, running, unasked=IDLE)
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
     return WaitingJob(id, "main", state, words, since)
@@ -223,17 +226,20 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
     return WaitingJob(row.id, row.description, *_state_of(lines, running), since)
 
 
-def _state_of(lines: Sequence[Line], jobs: list[JobRow]) -> tuple[str, str]:
+def _state_of(lines: Sequence[Line], jobs: list[JobRow], *, unasked: tuple[str, str] = NOT_BEGUN) -> tuple[str, str]:
+    """`unasked`: of an agent that nobody has told anything yet."""
     history = fold(line.event for line in lines)
     last = lines[-1].event if lines else None
     if history.open_calls:
         return "waiting", _open_calls(history, jobs)
-    if isinstance(last, TurnEnded):
+    if history.ended is not None:
         background = ", ".join(job.id for job in jobs)
-        return ("waiting", f"its jobs: {background}") if jobs else ("idle", "a message")
+        return ("waiting", f"its jobs: {background}") if jobs else IDLE
+    if not history.messages:
+        return unasked
     if isinstance(last, Replied | ToolEnded):
         return "running", "the model's answer"
-    return "running", "the model's answer or a free slot"
+    return NOT_BEGUN
 
 
 def _open_calls(history: History, jobs: list[JobRow]) -> str:

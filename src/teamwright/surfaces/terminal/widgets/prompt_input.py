@@ -86,6 +86,7 @@ class PromptInput(TextArea):
         self._drafts, self._completions = drafts, completions
         self.pastes = dict(drafts.kept.pastes)
         self._word: TypedWord | None = None
+        self._listed: TypedWord | None = None  # the word that the list of choices is for
         self._vim: VimKeys | None = None
         self._place = len(drafts.kept.prompts)  # position in the earlier prompts
         self._unsent = ""  # text typed before going back in them
@@ -119,6 +120,7 @@ class PromptInput(TextArea):
         self.text = text
         self.move_cursor(self.document.end)
         self._completions.close()
+        self._word = None  # choices that are still on their way are not shown
 
     def send_away(self) -> str:
         """Returns the whole text; it is remembered, and the input is emptied."""
@@ -148,6 +150,7 @@ class PromptInput(TextArea):
 
     def offer(self, word: TypedWord | None, choices: list[Completion]) -> None:
         if word == self._word:
+            self._listed = word
             self._completions.offer(choices)
 
     def _take(self, choice: Completion) -> str:
@@ -198,6 +201,8 @@ class PromptInput(TextArea):
                 choice = self._completions.chosen
                 if choice is None:
                     return False
+                if self._listed != word_at(self.text, *self.cursor_location):  # the keys were quicker than the list
+                    return key == "tab"
                 if self._take(choice) == "/" and key == "enter":
                     self._enter()
             case _:
