@@ -64,11 +64,11 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         """The one true result for each call that was in flight.
 
         If the agent goes on by itself, calls that never began have none yet: it runs them, unless they follow upon one
-        whose outcome is unknown.
+        whose outcome is unknown. One that the store knows of did begin, even if a power cut took the line that says so.
         """
         unfinished = history.unfinished(crashed=True)
         owed = [await self._answer(agent, history, unknown, CRASH) for unknown in unfinished]
-        begun = [ended for ended in owed if ended.call_id in history.begun or self.job(agent, ended.call_id)]
+        begun = [e for e in owed if e.call_id in history.begun or self.job(agent, e.call_id) or not e.is_error]
         clear = not any(ended in unfinished for ended in begun) and history.stop not in ("max_tokens", "refusal")
         return begun if goes_on and clear else owed
 

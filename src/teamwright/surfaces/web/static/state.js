@@ -5,7 +5,6 @@ import { drop, fill, get, Line, merge, post, put } from "./net.js";
 export const state = {
   line: "opening", // opening, open, away, refused
   trouble: "", // why there is no key
-  only: "", // the session of a link for a single one
   role: localStorage.getItem("teamwright.role") || "full", // the last one, until the hub tells: a watcher sees no buttons
   only: "", // the session of a link for one session alone
   ready: false,
