@@ -79,6 +79,15 @@ def test_an_unknown_control_request_is_an_error_answer(program: Program) -> None
     assert live.end().lines[0]["type"] == "control_response"
 
 
+@pytest.mark.parametrize("request_", [None, [], "interrupt", {}, {"subtype": 7}])
+def test_a_control_request_that_is_none_is_an_error_answer(program: Program, request_: object) -> None:
+    """Whoever sent it waits for an answer."""
+    live = program.talk(["x"])
+    live.send({"type": "control_request", "request_id": "r", "request": request_})
+    answer = live.seen(type="control_response")["response"]
+    assert answer["request_id"] == "r" and answer["subtype"] == "error" and answer["error"]
+
+
 @pytest.mark.spec("M2")
 def test_the_mode_can_be_changed_and_holds_from_then_on(program: Program) -> None:
     write = tool("Write", file_path=str(program.project / "f"), content="x")
@@ -244,6 +253,10 @@ def test_an_answer_can_add_a_directory(program: Program) -> None:
         {"subtype": "success", "response": {"behavior": "perhaps"}},
         {"subtype": "success"},
         {"subtype": "success", "response": {"behavior": "allow", "updatedInput": "text"}},
+        {"subtype": "success", "response": "yes"},
+        {"subtype": "success", "response": ["yes"]},
+        {"subtype": "error", "error": 5},
+        {"response": {"behavior": "allow"}},
     ],
 )
 def test_an_answer_that_cannot_be_read_denies(program: Program, body: dict) -> None:
@@ -251,6 +264,7 @@ def test_an_answer_that_cannot_be_read_denies(program: Program, body: dict) -> N
     live.say("go")
     question = live.question()
     live.send({"type": "control_response", "response": body | {"request_id": question["request_id"]}})
+    live.results(1)  # the end of input would deny it, too
     ran = live.end()
     assert ran.rc == 0 and ran.tool_results[0][1] and not (program.project / "f").exists()
 

@@ -65,6 +65,21 @@ def test_a_hook_that_fails_blocks_only_if_it_should(program: Program, failure: s
     assert (program.project / "a").exists() == runs
 
 
+@pytest.mark.parametrize("answer", ["yes", [], 5])
+@pytest.mark.parametrize(("event", "runs"), [("PreToolUse", False), ("UserPromptSubmit", True)])
+def test_an_answer_of_a_hook_that_is_no_object(program: Program, answer: object, event: str, runs: bool) -> None:
+    """A guard's counts as no answer: the call is refused. Nothing waits for the hook's time limit."""
+    live = program.talk([bash("touch a"), "end"], "--dangerously-skip-permissions")
+    live.ask("initialize", hooks={event: [{"hookCallbackIds": ["h"]}]})
+    live.say("go")
+    id = asked(live, "hook_callback")["request_id"]
+    body = {"subtype": "success", "request_id": id, "response": answer}
+    live.send({"type": "control_response", "response": body})
+    live.results(1)
+    live.end()
+    assert (program.project / "a").exists() == runs
+
+
 @pytest.mark.spec("A12")
 def test_a_guard_that_does_not_answer_in_time_refuses_and_is_withdrawn(program: Program) -> None:
     live = program.talk([bash("touch a"), "end"], "--dangerously-skip-permissions")

@@ -1,7 +1,7 @@
 """Control protocol over pipes: a driving program's requests, and our permission questions to it."""
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -62,15 +62,21 @@ class UserLine(Struct, tag="user"):
 
 
 class ControlRequest(Struct, tag="control_request"):
+    """What can be named is answered, however broken the rest is: the other side waits for it."""
+
     request_id: str
-    request: dict[str, Any]
+    body: Any = field(default=None, name="request")
+
+    @property
+    def request(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.body) if isinstance(self.body, dict) else {}
 
 
 class Response(Struct):
-    subtype: str
     request_id: str
-    response: dict[str, Any] | None = None
-    error: str = "unknown"
+    subtype: Any = None
+    response: Any = None
+    error: Any = "unknown"
 
 
 class ControlResponse(Struct, tag="control_response"):

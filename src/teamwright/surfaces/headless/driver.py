@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -107,8 +107,9 @@ class Driver:
 
     # --- requests to the driver
 
-    async def ask(self, subtype: str, **fields: Any) -> dict[str, Any]:
-        """Raises UsageError if it answers with an error or not at all; the caller sets the time limit."""
+    async def ask(self, subtype: str, **fields: Any) -> Any:
+        """The answer, usually an object. Raises UsageError if it is an error or never comes; the caller sets the time
+        limit."""
         if self._gone:
             raise UsageError("the driving program has closed its input")
         id = f"t{next(self._ids)}"
@@ -127,12 +128,14 @@ class Driver:
             raise UsageError("the driving program has closed its input")
         if slot.response.subtype != "success":
             raise UsageError(f"the driving program answered with an error: {slot.response.error}")
-        return slot.response.response or {}
+        return {} if slot.response.response is None else slot.response.response
 
     async def exchange(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
         """Pass one message to a server that the driver hosts, and return that server's answer."""
         answer = await self.ask("mcp_message", server_name=server, message=message)
-        return answer.get("mcp_response")
+        if not isinstance(answer, dict):
+            raise UsageError("the driving program's answer is not an object")
+        return cast("dict[str, Any]", answer).get("mcp_response")
 
     def _initialize(self, request: Mapping[str, Any]) -> None:
         asked = control.read_initialize(request)
@@ -150,7 +153,7 @@ class Driver:
                     self._add_hook(known, entry, callback)
 
     def _add_hook(self, event: HookEvent, entry: control.HookEntry, callback: str) -> None:
-        async def call(payload: dict[str, Any]) -> dict[str, Any]:
+        async def call(payload: dict[str, Any]) -> Any:
             used = payload.get("tool_use_id")
             return await self.ask("hook_callback", callback_id=callback, input=payload, tool_use_id=used)
 
