@@ -234,3 +234,19 @@ async def test_an_answer_to_a_plan_that_names_another_teammate_is_refused(walker
         assert not (walker.project / "made").exists()
         await play.play("SCRIPT:right")
         assert (walker.project / "made").exists()
+
+
+@pytest.mark.spec("H3", "X6", "X9")
+async def test_the_plan_of_one_that_has_shut_down_cannot_be_approved(walker: Walker) -> None:
+    scripts = {
+        "main": [create(), mate("ada", mode="plan"), "on"],
+        "ada": [PLAN],
+        "late": [call("TaskStop", task_id="ada@crew"), answer_plan("ada"), mate("ada", "second"), answer_plan("ada")],
+        "second": ["on"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+        await play.play("SCRIPT:late")
+        told = answers(parts(play, "late")[4], "SendMessage")
+        assert len(told) == 2 and all(is_error and "has shut down" in text for text, is_error in told), told
+        assert "plan_approval_response" not in "".join(texts(request) for request in parts(play, "second"))

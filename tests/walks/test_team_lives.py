@@ -18,6 +18,7 @@ from team_steps import (
     mate,
     member,
     members,
+    parts,
     say,
     scene,
     shutdown,
@@ -228,6 +229,22 @@ async def test_a_former_lead_that_comes_back_does_not_lead_a_team_that_has_anoth
             await again.play("hello")
             assert not again.session.teamwork.roster.led_here()
         assert member(second, "team-lead").agent == second.session.id
+
+
+@pytest.mark.spec("T11", "C5", "X6")
+async def test_a_former_lead_does_not_resume_members_that_another_one_leads(walker: Walker) -> None:
+    scripts = {"main": [create(), mate("ada"), "on"], "ada": ["ready", "resumed"]}
+    async with crew(walker, scripts) as first:
+        await first.play()
+    async with crew(walker, {"main": ["on"], "ada": ["ready"]}, team=TEAM) as second:
+        await second.play()
+        ada = member(second, "ada").agent
+        after = scene({"after": [[say("ada", "hello"), say(ada, "hello"), call("ListAgents")], "on"]})
+        async with crew(walker, after, origin=Origin(resume=first.session.id)) as again:
+            await again.play("SCRIPT:after")
+        (request,) = parts(again, "after")[1:]
+        assert all(is_error and "no agent" in text for text, is_error in answers(request, "SendMessage"))
+        assert "ada" not in answers(request, "ListAgents")[0][0] and len(again.model.requests) == 2
 
 
 @pytest.mark.spec("T11", "C1", "H2")

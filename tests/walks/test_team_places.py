@@ -5,6 +5,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,34 @@ def test_each_turn_is_told_wherever_it_was_however_short(program: Program, place
     told = [line for line in live.end().lines if line.get("subtype") == "team_event" and line["kind"] != "message"]
     assert [line["kind"] for line in told[:8]] == ["spawn", "idle", *["wake", "idle"] * 3]
     assert {line["text"] for line in told[:8] if line["kind"] == "idle"} == {"available"}
+
+
+@pytest.mark.spec("O1", "K5", "E6")
+def test_what_becomes_of_tasks_is_told_wherever_it_happens(program: Program, place: list[str]) -> None:
+    def task(subject: str, **more: str) -> dict[str, Any]:
+        return tool("TaskCreate", subject=subject, description="x", **more)
+
+    def update(id: str, **more: str) -> dict[str, Any]:
+        return tool("TaskUpdate", taskId=id, **more)
+
+    script = {
+        "main": [CREATE, task("kept", owner="ada"), mate("ada"), *["on"] * 9],
+        "ada": [
+            update("1", status="completed"), [task("mine"), update("2", subject="my own")], update("2", owner="ada"),
+            update("2", status="completed"), "ready", update("3", status="completed"), "on",
+        ],
+        "free": [task("free"), *["on"] * 9],
+    }  # fmt: skip
+    live = program.talk(script, FREE, *place)
+    live.say("go")
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    live.say("SCRIPT:free")
+    live.wait_for(lambda line: line.get("task_id") == "3" and line["kind"] == "completed")
+    lines = [line for line in live.end().lines if line.get("subtype") == "team_event" and "task_id" in line]
+    told = [(line["kind"], line["task_id"], line["text"]) for line in lines]
+    names = {"1": "kept", "2": "my own", "3": "free"}
+    assert told == [(kind, id, name) for id, name in names.items() for kind in ("claim", "completed")]
+    assert {line["agent"] for line in lines} == {"ada@crew"}
 
 
 @pytest.mark.spec("E6", "T6")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from place_kit import teammates
 from program import Live, Program, bash, tool, wait_file
 
 SCRIPT = {
@@ -101,3 +102,21 @@ def test_no_call_is_begun_after_one_whose_outcome_is_unknown(program: Program) -
     assert ran.rc == 0 and (program.project / "log").read_text() == "one\n"
     texts = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
     assert "outcome is unknown" in texts[0] and "ended before this call began" in texts[1]
+
+
+@pytest.mark.spec("M6", "A2", "Q1")
+def test_an_answer_to_a_teammate_whose_process_died_lets_its_call_run_once(program: Program) -> None:
+    script = SCRIPT | {"ada": [bash("echo one >> log"), "ended"]}
+    live = program.talk(script, "--teammate-mode", "local")
+    live.say("go")
+    asked = live.question()
+    for pid in teammates(program):
+        os.kill(pid, signal.SIGKILL)
+    live.seen(subtype="team_event", kind="died")
+    live.answer(asked, behavior="allow", updatedInput=asked["request"]["input"])
+    live.seen(subtype="team_event", kind="idle")
+    assert live.end().rc == 0 and (program.project / "log").read_text() == "one\n"
+    (told,) = events_of_ada(program, "letters_taken")[1:]
+    text = told["message"]["blocks"][0]["text"]
+    assert "was answered while your process was gone: allowed." in text and "again" not in text
+    assert len(events_of_ada(program, "replied")) == 2

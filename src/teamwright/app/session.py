@@ -204,15 +204,16 @@ async def _take_over(services: Services, opened: Opened) -> None:
 
 
 def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobRow]") -> None:
-    """Note agents that a message can resume."""
+    """Note agents that a message can resume. A teammate has no job: only its team resumes it, which may have another
+    lead by now."""
     from teamwright.runtime.agents.sub_agents import AgentRecord  # noqa: PLC0415
 
+    last: dict[str, JobRow] = {row.id: row for row in rows}
     for agent in agents:
-        runs = [row for row in rows if row.id == agent.id]
-        description = runs[-1].description if runs else agent.kind
-        services.spawner.known[agent.id] = AgentRecord(
-            agent.id, agent.name, agent.kind, agent.parent, agent.depth, description, runs[-1].run if runs else 0
-        )
+        if (run := last.get(agent.id)) is not None:
+            services.spawner.known[agent.id] = AgentRecord(
+                agent.id, agent.name, agent.kind, agent.parent, agent.depth, run.description, run.run
+            )
 
 
 async def _go_back(services: Services, main: Agent, cwd: Path) -> None:

@@ -60,6 +60,12 @@ def claim_id(list: str, task: Task) -> LetterId:
     return LetterId(f"k-{list}-{task.id}-{task.epoch}")
 
 
+def claimed_in(list: str, letter: LetterId) -> TaskId | None:
+    """The task that a letter with such an id tells of."""
+    id = letter.removeprefix(f"k-{list}-").rpartition("-")[0]
+    return TaskId(int(id)) if letter.startswith(f"k-{list}-") and id.isdecimal() else None
+
+
 class Draft(Struct, frozen=True):
     """A task to be created."""
 

@@ -161,19 +161,18 @@ class TeamRequests:
                 raise ToolError(f"There is no mode {mode!r}; there are {', '.join(MODES)}.")
             answer["mode"] = mode_allowed(self._supervisor.main.mode or "default", mode)
         member, reader = self._roster.find(request.team, request.asker), self._roster.find(lead.team, to)
-        mail = None
-        if member is not None:
-            if reader is None or reader.agent != member.agent:
-                raise ToolError(f"Plan {id} is not of {to!r} but of {member.address}: answer that one.")
-            body = {"requestId": id, "from": lead.name, **answer, "timestamp": iso(now_ms())}
-            mail = self._mail.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
+        if member is None or member.state == "shutdown":
+            raise ToolError(f"Plan {id} needs no answer any more: who handed it in has shut down.")
+        if reader is None or reader.agent != member.agent:
+            raise ToolError(f"Plan {id} is not of {to!r} but of {member.address}: answer that one.")
+        body = {"requestId": id, "from": lead.name, **answer, "timestamp": iso(now_ms())}
+        mail = self._mail.draft(lead, member, _signal("plan_approval_response", body), id=f"h-{id}")
         done = await unbroken(self._table.answer(RequestId(id), lead.agent, answer, mail=mail))
         if isinstance(done, Refused):
             raise ToolError(done.reason)
         with following():
-            if member is not None:
-                await self._control.apply_answers(member)
-                await self._mail.arrived(member)
+            await self._control.apply_answers(member)
+            await self._mail.arrived(member)
 
     async def _asked(self, id: str, kind: str) -> TeamRequest:
         found = await self._table.by_id(RequestId(id))

@@ -226,6 +226,8 @@ class TaskUpdate:
             return _refused(done)
         freed = [str(task.id) for task in done.freed]
         data = {"success": True, "taskId": str(id), "task": _data(done.task), "freed": freed}
+        if done.claimed or done.completed:
+            data["statusChange"] = {"from": done.before and done.before.status, "to": done.task and done.task.status}
         words = _words(done, ctx.agent)
         if done.task is not None and change.owner is not None:
             words += _kept(board, done.task, ctx.agent)

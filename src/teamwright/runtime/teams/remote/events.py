@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from teamwright.core.data.event import Record, TurnEnded
+from teamwright.core.data.event import LettersTaken, Record, ToolEnded, TurnEnded
+from teamwright.core.data.tasks import claimed_in
 from teamwright.core.data.team import Member, State
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.factory import AgentFactory
@@ -10,16 +11,26 @@ from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.teammates.life import idle_reason
 from teamwright.store.files.transcripts import TranscriptTail
+from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.team_tables import TeamTables
 
 
 class RemoteEvents:
     def __init__(
-        self, tables: TeamTables, roster: Roster, supervisor: Supervisor, agents: AgentFactory, *, since: int
+        self,
+        tables: TeamTables,
+        tasks: TaskTable,
+        roster: Roster,
+        supervisor: Supervisor,
+        agents: AgentFactory,
+        *,
+        since: int,
     ) -> None:
         """`since` is when this process began: what happened before is not reported."""
-        self._tables, self._roster, self._supervisor, self._since = tables, roster, supervisor, since
+        self._tables, self._tasks = tables, tasks
+        self._roster, self._supervisor, self._since = roster, supervisor, since
         self._files, self._bus = agents.files_of, agents.bus
+        self._begun: set[AgentId] = set()  # those that have read their first letters
         self._tails: dict[AgentId, TranscriptTail] = {}
         self._states: dict[AgentId, State] = {}
         self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # ended turns not yet reported, with their times
@@ -32,7 +43,7 @@ class RemoteEvents:
             for member in [m for m in self._roster.everybody(team) if not m.is_lead]:
                 if self._supervisor.agent(member.agent) is None and member.backend != "in-process":
                     self.meet(member)
-                    self._tell_events(member)
+                    await self._tell_events(member)
                     await self._tell_states(member)
             await self._tell_mail(team)
 
@@ -44,8 +55,9 @@ class RemoteEvents:
         lines = path.read_bytes().count(b"\n") if path.is_file() else 0
         self._tails[member.agent] = TranscriptTail(path, self._bus.meet(member.agent, lines))
         self._states[member.agent] = member.state
+        self._begun.add(member.agent)
 
-    def _tell_events(self, member: Member) -> None:
+    async def _tell_events(self, member: Member) -> None:
         path = self._files(member.agent).agent(member.agent)
         if not path.is_file():
             return
@@ -53,12 +65,35 @@ class RemoteEvents:
             self._bus.publish(Record(member.agent, n, line.at, line.event), elsewhere=True)
             if isinstance(line.event, TurnEnded):
                 self._ends.setdefault(member.agent, []).append((line.at, line.event))
+            elif isinstance(line.event, LettersTaken):
+                await self._tell_claims(member, line.event)
+            elif isinstance(line.event, ToolEnded):
+                self._tell_change(member, line.event.data)
 
     def _tail(self, agent: AgentId, path: Path) -> TranscriptTail:
         tail = self._tails.get(agent)
         if tail is None or tail.path != path:  # once its team was taken over, the file is found in its own session
             tail = self._tails[agent] = TranscriptTail(path, tail.lines if tail else 0)
         return tail
+
+    async def _tell_claims(self, member: Member, taken: LettersTaken) -> None:
+        """Report the tasks that its process claimed for it. What it reads first was claimed, and reported, here."""
+        if member.agent not in self._begun:
+            self._begun.add(member.agent)
+            return
+        for letter in taken.letters:
+            id = claimed_in(member.team, letter)
+            task = await self._tasks.get(member.team, id) if id is not None else None
+            if task is not None:
+                self._roster.tell(member, "claim", task.subject, task=str(task.id))
+
+    def _tell_change(self, member: Member, data: object) -> None:
+        """Report what a call of it did to a task."""
+        match data:
+            case {"statusChange": {"to": str(to)}, "task": {"id": str(id), "subject": str(subject)}}:
+                self._roster.tell(member, "completed" if to == "completed" else "claim", subject, task=id)
+            case _:
+                pass
 
     async def _tell_states(self, member: Member) -> None:
         """Report its states since the last look, from the turns that have ended and its state now."""

@@ -143,13 +143,16 @@ class PermissionResponder:
         held = await self._tables.processes.holder(member.agent) is not None
         if held and not isinstance(done, Refused):
             await self._wakeups.ring(member)
-        elif not isinstance(done, Refused) or done.code == "expired":
-            said = "allowed" if isinstance(decision, Allow) else "denied"
-            words = (
-                f"The question whether you may use {tool} was answered when you did not wait for it any more: "
-                f"{said}. The answer holds for that very call: if it is still needed, make it again."
+            return
+        said = "allowed" if isinstance(decision, Allow) else "denied"
+        asked = f"The question whether you may use {tool} was answered"
+        if not isinstance(done, Refused):  # its call waits for it in its transcript
+            await self._mail.notify(member, f"{asked} while your process was gone: {said}.")
+        elif done.code == "expired":
+            words = f"{asked} when you did not wait for it any more: {said}."
+            await self._mail.notify(
+                member, f"{words} The answer holds for that very call: if it is still needed, make it again."
             )
-            await self._mail.notify(member, words)
 
     async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
         """Judge by the rules here; the person decides what they leave open. No approval overrides a rule that
