@@ -56,7 +56,10 @@ def test_what_lies_below_counts(bench: Bench) -> None:
     (bench.root / "app/.vscode").rmdir()
     assert bench.kind("rm -r app", "acceptEdits") == "allow"
     assert bench.kind("rm -r app", "acceptEdits", deny=["Edit(app/keep)"]) == "ask"
+    assert bench.kind("mv app x", "acceptEdits", deny=["Read(app/keep)"]) == "allow"
+    (bench.root / "app/keep").write_text("")
     assert bench.kind("mv app x", "acceptEdits", deny=["Read(app/keep)"]) == "ask"
+    assert bench.kind("cp -r app x", "acceptEdits", deny=["Read(keep)"]) == "ask"
     (bench.root / "app/link").symlink_to("../src")
     assert bench.kind("rm -r app", "acceptEdits") == "allow" and bench.kind("mv app x", "acceptEdits") == "ask"
     os.link(bench.outside / "secret", bench.root / "twin")

@@ -28,6 +28,7 @@ from teamwright.core.permissions.patterns import (
     command_pattern,
     deny_fits,
     mentioned,
+    path_pattern,
     spelt,
 )
 from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
@@ -46,6 +47,12 @@ from teamwright.core.permissions.rules import (
 from teamwright.core.text import shown
 
 _ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # path rules also cover what a command names
+_SHOWS = frozenset(
+    """
+    cat tac head tail nl less more bat batcat grep egrep fgrep rg sed awk gawk cut sort uniq base64 base32 xxd od
+    hexdump strings diff cmp cp mv ln dd curl wget tar zip jq yq paste rev fold column tee source . mapfile env
+    """.split()
+)
 _ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # such strings can spell a letter as a number
 
 
@@ -118,6 +125,30 @@ def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
         yield from _restricted_all((*command.reads, *command.touches), READ, "read", scene)
         yield from _restricted_all(command.edits, EDIT, "change", scene)
     yield from _restricted_all(runs.reads, READ, "read", scene)
+    yield from _perhaps_read(runs, scene)
+
+
+def _perhaps_read(runs: Runs, scene: Scene) -> Iterator[Finding]:
+    """A program that shows files, with a word that is only known when it runs, in a line that names such a file."""
+    unsure = [c for c in runs.commands if not c.shadow and _may_show_anything(c)]
+    for rule in (*scene.rules.deny, *scene.rules.ask) if unsure else ():
+        if rule.pattern is None or not names_tool(rule, READ):
+            continue
+        parts = path_pattern(rule.pattern, rule.base, rule.home).parts
+        if parts and re.search(rf"(?<![\w.-]){re.escape(parts[-1])}(?![\w.-])", runs.text):
+            what = f"`{shown(unsure[0].shown, 120)}`: what it reads is only known when it runs"
+            yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True, reading=True)
+
+
+def _may_show_anything(command: Command) -> bool:
+    if command.harmless:
+        return not all(place.path for place in command.reads)
+    return any(map(_shows_unknown, command.views))
+
+
+def _shows_unknown(view: CommandView) -> bool:
+    name = view.words[0].rpartition("/")[2] if view.words else ""
+    return name in _SHOWS and any(UNKNOWN in word for word in view.words[1:])
 
 
 def _restricted_all(places: Iterable[Place], tool: str, verb: str, scene: Scene) -> Iterator[Finding]:

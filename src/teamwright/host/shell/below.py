@@ -2,14 +2,16 @@
 Only a command that can show the content of such a file needs approval."""
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from msgspec import structs
 
 from teamwright.core.permissions.facts import Place
 from teamwright.core.permissions.path_rules import within
-from teamwright.core.permissions.patterns import PathPattern
+from teamwright.core.permissions.patterns import UNKNOWN, PathPattern
 from teamwright.host.git.config import has_submodules, index_paths
 from teamwright.host.git.history import paths_ever
 from teamwright.host.git.places import top_of
@@ -21,6 +23,8 @@ from teamwright.host.shell.programs.searches import leaves_out, way_out
 _MOST_ENTRIES = 20_000  # on disk
 _MOST_TRACKED = 100_000
 _MOST_HELD = 200
+_CHOICE = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[*?]")
+_SAYS_SOMETHING = re.compile(r"[\w.]")
 _SECONDS = 1.0  # for searching the disk
 
 
@@ -37,6 +41,39 @@ def looked_below(places: Sequence[Place], shown: Shown, cwds: Sequence[str], aro
         return [structs.replace(place, deep=False) for place in places]
     looked = dict(zip(unknown, _looked_at_all(unknown, shown, cwds, around), strict=True))
     return [looked.get(place, place) for place in places]
+
+
+def perhaps_guarded(words: Sequence[str], cwds: Sequence[str], around: ShellContext) -> list[Place]:
+    """The guarded files here that a word may turn out to name, going by its known parts: `.[e]nv`, `$d/.env`."""
+    parts = [part for word in words if UNKNOWN in word and (part := _known_parts(word))]
+    shapes = [_shape(part, cwd) for part in parts for cwd in cwds]
+    if not shapes:
+        return []
+    found = list[Place]()
+    for cwd in cwds:
+        here = Place(cwd, cwd, deep=True)
+        with suppress(_Unsure):
+            held = _on_disk(here, around.guarded)
+            fitting = [path for path in held if any(_fits(shape, path) for shape in shapes)]
+            found += [structs.replace(here, held=tuple(fitting))] if fitting else []
+    return found
+
+
+def _known_parts(word: str) -> str:
+    """The path in this word, with UNKNOWN for every part that is; empty if it says too little."""
+    path = _CHOICE.sub(UNKNOWN, word.partition("=")[2] if word.startswith("-") else word)
+    return path.removeprefix("./") if _SAYS_SOMETHING.search(path) and not any(map(str.isspace, path)) else ""
+
+
+def _shape(path: str, cwd: str) -> re.Pattern[str]:
+    start = "" if path[:1] in ("/", UNKNOWN) else f"{cwd.rstrip('/')}/"
+    return re.compile(".*".join(map(re.escape, (start + path).split(UNKNOWN))), re.DOTALL)
+
+
+def _fits(shape: re.Pattern[str], path: str) -> bool:
+    """Does it name this path, or an entry of this directory?"""
+    inside = [f"{path}/{entry.name}" for entry in _entries(path)] if _is_folder(path) else []
+    return any(shape.fullmatch(one) for one in (path, *inside))
 
 
 def _looked_at_all(places: Sequence[Place], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Sequence[Place]:

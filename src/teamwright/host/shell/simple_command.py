@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec import Struct, field, structs
 
@@ -9,13 +10,16 @@ from teamwright.core.permissions.facts import Command, CommandView, Place
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
 from teamwright.host.git.config import is_program
+from teamwright.host.shell.below import looked_below, perhaps_guarded
 from teamwright.host.shell.feeds import FedWords, find_feed
 from teamwright.host.shell.harmless import Setting, expanded, harmless_use, is_fleeting
 from teamwright.host.shell.layers import Layers, lie_inside, unwrap
 from teamwright.host.shell.pieces import Unreadable
 from teamwright.host.shell.programs.destructive import SAFE, Removal, removal_of
 from teamwright.host.shell.programs.edits import Changes, changes_of
+from teamwright.host.shell.programs.flags import ON_DISK
 from teamwright.host.shell.programs.git import given_settings, split_options, without_git_options
+from teamwright.host.shell.programs.trees import trees_of
 from teamwright.host.shell.programs.wrappers import (
     MOST_WRAPPERS,
     SHELLS,
@@ -46,6 +50,8 @@ _EVALUATES = frozenset(
 )
 _SAYS_WHAT_IT_IS = (("--version",), ("--help",))
 _IS_CODE = re.compile(r"[\s;&|<>()`$]")
+_TELL_NAMES = frozenset({"ls", "du", "stat"})
+_PARTS = re.compile(r"[=:,@]+")
 _PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
 
@@ -275,15 +281,43 @@ def _changing(changes: Changes, layers: Layers, setting: Setting, found: ReadWor
     """A command that changes files and does nothing else."""
     found.expands, found.links = found.expands or any(map(is_fleeting, layers.inner)), changes.links
     reads, touches = _touched(layers.inner, setting)
-    touches += tuple(place for place in changes.edits if place.deep)
-    reads, edits = (*reads, *changes.reads), tuple(changes.edits)
+    texts = [word.text for word in layers.inner]
+    removes = texts[0] == "rm" or texts[:2] == ["git", "rm"]  # that shows nothing
+    deep = [place for place in changes.edits if place.deep and not removes]
+    touches += tuple(looked_below(deep, ON_DISK, setting.cwds or (), setting.around))
+    reads += tuple(looked_below(changes.reads, ON_DISK, setting.cwds or (), setting.around))
+    edits = tuple(changes.edits)
     return Command(tuple(layers.views), "", reads=reads, touches=touches, edits=edits, edits_only=True)
 
 
 def _unknown(layers: Layers, setting: Setting) -> Command:
     reads, touches = _touched(layers.inner, setting)
     edits = touches if layers.inner[0].text.rpartition("/")[2] in _WRITERS else ()
+    touches += (*_trees(layers.inner, setting), *_guarded_in([word.text for word in layers.inner], setting))
     return Command(tuple(layers.views), "", reads=reads, touches=touches, edits=edits, opaque=layers.opaque)
+
+
+def _trees(words: Sequence[Word], setting: Setting) -> tuple[Place, ...]:
+    """Whole trees that it would copy, pack or search, with the guarded files in them."""
+    named, shown = trees_of([word.text for word in words]) if setting.around.guarded else ([], ON_DISK)
+    if setting.cwds is None or not named:
+        return ()
+    places = [place for path in named if UNKNOWN not in path for place in setting.places(path, deep=True)]
+    return tuple(looked_below(places, shown, setting.cwds, setting.around))
+
+
+def _guarded_in(words: Sequence[str], setting: Setting) -> tuple[Place, ...]:
+    """Guarded files in parts of words, as in `@FILE`, `file:/FILE` and `FILE:/x`, and those that a word with unknown
+    parts fits."""
+    guarded, cwds = setting.around.guarded, setting.cwds or ()
+    if not guarded or not cwds or words[0].rpartition("/")[2] in _TELL_NAMES:
+        return ()
+    texts = [word for before, word in pairwise(words) if before not in _LEAVES_OUT and not _LEFT_OUT.match(word)]
+    split = [_PARTS.split(text) for text in texts if UNKNOWN not in text]
+    parts = [part for one in split if len(one) > 1 for part in one if "/" in part or "." in part]
+    places = [place for part in parts for place in setting.places(part)]
+    covered = [place for place in places if any(one.covers(place.path, wide=True) for one in guarded)]
+    return (*covered, *perhaps_guarded(texts, cwds, setting.around))
 
 
 def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...], tuple[Place, ...]]:

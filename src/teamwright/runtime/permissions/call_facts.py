@@ -23,7 +23,7 @@ LEAVES = "dangerouslyDisableSandbox"
 _TMP = "/tmp/"  # noqa: S108  # as commands in the sandbox see it
 _LONG = 4_096
 _LOOKS_FAR = r"\*|\b(?:rm|mv|cp|find|xargs)\b"
-_LOOKS_BELOW = rf"{_LOOKS_FAR}|grep\b|\b(?:rg|git)\b"  # if rules guard something
+_LOOKS_BELOW = rf"{_LOOKS_FAR}|grep\b|\b(?:rg|git|scp|rsync|tar|zip|7z|diff)\b|[$`\[{{]"  # if rules guard something
 Patch = tuple[Hunk, ...]
 
 
