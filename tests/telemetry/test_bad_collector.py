@@ -1,5 +1,6 @@
 """A collector that is slow, refuses, hangs or is gone costs a turn nothing, and the end at most a few seconds."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -22,6 +23,7 @@ def test_a_turn_does_not_wait(program: Program, collector: Open, trouble: str) -
     ran = program.prompt([*[bash("true")] * 4, "done"], "--dangerously-skip-permissions", env=sink.env())
     assert ran.rc == 0 and ran.result["result"] == "done"
     assert ran.result["duration_ms"] < 5_000 and time.monotonic() - began < 15
+    assert len(re.findall("telemetry: the collector does not take what is sent; [1-9]", ran.err)) == 1
 
 
 @pytest.mark.spec("U7")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded
+from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Message, typed_words
 from teamwright.core.data.op import Op, Say
@@ -235,6 +235,12 @@ class Session:
         return await self.services.side_questions.ask(question)
 
     # --- events out
+
+    @property
+    def last_words(self) -> list[str]:
+        """Lines for the person after the end: what continues elsewhere, and warnings that came when nobody watched."""
+        late = [record.event.text for record in self.services.bus.early if isinstance(record.event, Warned)]
+        return [*([self.left_at_work] if self.left_at_work else []), *late]
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True) -> Watch:
         return self.services.bus.watch(since, deltas=deltas)

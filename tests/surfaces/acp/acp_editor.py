@@ -126,6 +126,9 @@ class Editor:
         chosen = wanted(params) if callable(wanted) else wanted
         if isawaitable(chosen):
             chosen = await chosen
+        if isinstance(chosen, dict) and not form:  # an answer of any shape
+            await self.write({"jsonrpc": "2.0", "id": message["id"]} | chosen)
+            return
         if form:
             result: Json = {"action": "accept", "content": chosen} if chosen is not None else {"action": "decline"}
         else:

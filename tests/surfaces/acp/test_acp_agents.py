@@ -204,3 +204,16 @@ async def test_a_team_comes_back_with_its_session(shop: Workshop) -> None:
         await again.call("session/load", sessionId=session, cwd=str(shop.project), mcpServers=[])
         assert await again.prompt(session, "SCRIPT:more") == "end_turn"
         assert any("woken" in text for text in again.card(session, "ada (general-purpose)")["texts"])
+
+
+@pytest.mark.spec("J19", "J24")
+@pytest.mark.parametrize("how", ["session/load", "session/resume"])
+async def test_the_plan_comes_back_with_its_session(shop: Workshop, how: str) -> None:
+    shop.play([*team("ada"), tool("TaskCreate", subject="grammar", description="x"), "made"])
+    async with shop.editor(*UNASKED) as editor:
+        session = await editor.new(shop.project)
+        await editor.prompt(session, "go")
+    async with shop.editor(*UNASKED) as again:
+        await again.call(how, sessionId=session, cwd=str(shop.project), mcpServers=[])
+        plan = (await again.until(lambda e: e.updates(session, "plan")))[-1]
+        assert plan["entries"][0]["content"].split(" (")[0] == "#1 grammar"

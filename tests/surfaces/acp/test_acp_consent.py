@@ -38,6 +38,27 @@ async def test_everything_but_a_yes_is_a_no(shop: Workshop, answer: str | None) 
 
 
 @pytest.mark.spec("J9")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": "no dialogs here"},
+        {"error": {"code": "x", "message": None}},
+        {"error": {}},
+        {"result": None},
+        {"result": {"outcome": "selected"}},
+        {},
+    ],
+)
+async def test_an_answer_that_cannot_be_read_is_a_no(shop: Workshop, answer: dict[str, Any]) -> None:
+    shop.play([bash("touch made"), "understood"])
+    async with shop.editor(answer=lambda _: answer) as editor:
+        session = await editor.new(shop.project)
+        assert await editor.prompt(session, "go") == "end_turn"
+        (card,) = editor.calls(session).values()
+        assert card["statuses"][-1] == "failed" and card["texts"][-1] and not (shop.project / "made").exists()
+
+
+@pytest.mark.spec("J9")
 async def test_always_holds_for_the_session_or_for_one_agent(shop: Workshop) -> None:
     touch = bash("touch made")
     shop.play({"main": [touch, touch, agent("child"), "done"], "child": [bash("mkdir sub"), bash("mkdir sub"), "ok"]})
@@ -147,6 +168,27 @@ async def test_an_untrusted_directory_is_asked_about_once(shop: Workshop, answer
     async with shop.editor(trust=False, answer=answer) as again:
         session = await again.new(shop.project)
         assert await again.prompt(session, "go") == "end_turn" and not again.asked
+
+
+@pytest.mark.spec("J12", "J28")
+async def test_a_prompt_can_be_cancelled_while_the_directory_is_asked_about(shop: Workshop) -> None:
+    distrusted(shop)
+    shop.play(["hi"])
+    decided = anyio.Event()
+
+    async def later(_: Any) -> str:
+        await decided.wait()
+        return "no"
+
+    async with shop.editor(trust=False, answer=later) as editor:
+        session = await editor.new(shop.project)
+        await editor.until(lambda e: e.asked)
+        turn = await editor.prompting(session, "never mind")
+        await editor.notify("session/cancel", sessionId=session)
+        assert (await turn.result())["stopReason"] == "cancelled"
+        decided.set()
+        assert await editor.prompt(session, "go") == "end_turn" and editor.text(session) == "hi"
+        assert not (shop.home / "hooked").exists()
 
 
 @pytest.mark.spec("J11")

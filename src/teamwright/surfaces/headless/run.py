@@ -109,9 +109,9 @@ async def _finish(opened: Session, session: DrivenSession, *, wait: bool) -> "Se
 
 
 def _tell_left(session: Session) -> None:
-    """The last line: what continues without this program."""
-    if session.left_at_work:
-        sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
+    """The last lines: what continues without this program, and what was found out while it ended."""
+    for words in session.last_words:
+        sys.stderr.write(f"teamwright: {visible(words)}\n")
 
 
 def _open_driver(session: DrivenSession, printer: Printer, options: Options) -> "Driver":

@@ -108,8 +108,8 @@ async def _show(options: Options, keep_door: KeepDoor, prompt: str | None, *, pi
         heeding.cancel()
         if (leave is None or leave.origin is None) and here.facts.begun:
             sys.stdout.write(f"Resume this session with: {resume_command(session.id, options.engine)}\n")
-    if session.left_at_work:
-        sys.stderr.write(f"teamwright: {visible(session.left_at_work)}\n")
+    for words in session.last_words:
+        sys.stderr.write(f"teamwright: {visible(words)}\n")
     return leave, 128 + caught[0] if caught else app.return_code or 0
 
 

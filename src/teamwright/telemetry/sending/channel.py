@@ -17,6 +17,7 @@ class Channel(Generic[Item]):
         self._open, self._seconds, self._most, self._batch = open, seconds, most, batch
         self._waiting: deque[Item] = deque()
         self._bell, self._closing, self._failing = threading.Event(), False, False
+        self._sending = 0  # items of the batch that is with the collector
         self.lost = 0  # items that did not fit, or that the collector did not accept
         self.fault = ""
         # A daemon: a hanging collector must not keep the program alive.
@@ -41,7 +42,7 @@ class Channel(Generic[Item]):
         while self._thread.is_alive() and not self._failing and (left := deadline - time.monotonic()) > 0:
             self._thread.join(min(left, 0.1))
         if self._thread.is_alive():
-            self.lost += len(self._waiting)
+            self.lost += len(self._waiting) + self._sending
 
     def _run(self) -> None:
         try:
@@ -59,7 +60,9 @@ class Channel(Generic[Item]):
         """Sends everything. Runs even without items, because the exporter must still read its gauges."""
         while True:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))]
+            self._sending = len(batch)
             self._failing = not export(batch)
+            self._sending = 0
             if self._failing:
                 self.lost += len(batch)
             if not self._waiting or self._failing:

@@ -5,7 +5,7 @@ import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -44,17 +44,12 @@ class RequestResult(Struct):
 Serve = Callable[[str, Raw], Awaitable[RequestResult]]
 
 
-class _ErrorBody(Struct):
-    code: int = INTERNAL
-    message: str = ""
-
-
 class _Heard(Struct):
     id: RequestId | UnsetType = UNSET
     method: str | UnsetType = UNSET
     params: Raw = Raw(b"{}")
     result: Raw | UnsetType = UNSET
-    error: _ErrorBody | None = None
+    error: Any = None  # of any shape: an answer that is none must not leave its request waiting
 
 
 class _CancelBody(Struct):
@@ -121,7 +116,7 @@ class Wire:
         if heard is None:
             raise RpcError(CANCELLED, "the editor has gone")
         if heard.error is not None:
-            raise RpcError(heard.error.code, heard.error.message)
+            raise _told(heard.error)
         return None if heard.result is UNSET else msgspec.json.decode(heard.result)
 
     async def write(self) -> None:
@@ -205,11 +200,11 @@ class Wire:
             self._group.start_soon(self._serve, heard.id, heard.method, heard.params, serve)
 
     def _answered(self, heard: _Heard) -> None:
-        if heard.id is UNSET or (heard.result is UNSET and heard.error is None):
-            self._fail(None, REQUEST, "neither a request nor an answer")
-        elif (waiting := self._asked.get(heard.id)) is not None:
+        if heard.id is not UNSET and (waiting := self._asked.get(heard.id)) is not None:
             waiting.heard = heard
             waiting.answered.set()
+        elif heard.id is UNSET or (heard.result is UNSET and heard.error is None):
+            self._fail(None, REQUEST, "neither a request nor an answer")
 
     def _cancel(self, params: Raw) -> None:
         try:
@@ -254,3 +249,11 @@ class Wire:
     def _fail(self, id: RequestId, code: int, message: str, data: object = None) -> None:
         body: dict[str, Any] = {"code": code, "message": message}
         self.send({"id": id, "error": body | ({"data": data} if data is not None else {})})
+
+
+def _told(error: object) -> RpcError:
+    """An error of the client, as far as it can be read."""
+    body = cast("dict[str, object]", error) if isinstance(error, dict) else {"message": error}
+    code, message = body.get("code"), body.get("message")
+    words = message if isinstance(message, str) and message else "its answer cannot be read"
+    return RpcError(code if isinstance(code, int) else INTERNAL, words)

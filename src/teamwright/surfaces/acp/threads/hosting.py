@@ -1,5 +1,6 @@
 """Where an editor's session lives: in this process, or in another one behind its door."""
 
+import sys
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from teamwright.runtime.session import Session
 from teamwright.store.files.paths import Home, home_from
 from teamwright.surfaces.port.doors import is_open
 from teamwright.surfaces.port.visiting import visit
+from teamwright.tools.bounds import visible
 
 KeepDoor = Callable[[Session, Home, Mapping[str, str]], Coroutine[Any, Any, None]]  # lets others attach to a session
 
@@ -60,6 +62,8 @@ class SessionHost:
                 await self._closing.wait()
                 group.cancel_scope.cancel()
             session.hurry()
+        for words in session.last_words:
+            sys.stderr.write(f"teamwright: {visible(words)}\n")
 
     async def _heed_trouble(self, session: Session) -> None:
         """Close when the disk fails: nothing done after that could be kept."""

@@ -85,6 +85,7 @@ class Thread:
         if past:
             hearing.tell_usage()
             hearing.view.tasks_changed += self.port.facts.begun  # a new one has no tasks
+            self._bell.set()
         self._group.start_soon(self._kept, partial(self._follow, live))
         self._group.start_soon(self._kept, self._tick)
 
@@ -202,8 +203,9 @@ class Thread:
         """Carry out a prompt; returns why the turn that answers it stopped."""
         pending = self.prompts.begin(said.typed)
         try:
-            await self.ready.wait()
-            await (self.successor or self).carry_out(said, pending)
+            await first(self.ready.wait, pending.over.wait)
+            if not pending.over.is_set():
+                await (self.successor or self).carry_out(said, pending)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 await (self.successor or self).cancel()
@@ -279,7 +281,7 @@ class Thread:
             self.prompts.end_taken("cancelled")
         for pending in self.prompts.pending:
             pending.cancelled = True
-            if pending.ends_at_once:
+            if pending.ends_at_once or not self.ready.is_set():
                 pending.end("cancelled")
         try:
             await self.prompts.cancel(self.port)
