@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Walker
-from crew import agent, bash, crew, write_agent
+from crew import ID, agent, bash, crew, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
 from program import Program
 from teamwright.core.data.event import TurnEnded, Warned
@@ -216,6 +216,22 @@ async def test_a_teammate_is_kept_at_work(walker: Walker) -> None:
         await walk.play()
         assert "check-the-docs" in walk.requests("mate")[1].messages[-1].text
     assert {(x["teammate_name"], x["team_name"]) for x in hooked(walker)} == {("ann", "crew")}
+
+
+@pytest.mark.spec("W7", "C3")
+async def test_an_agent_resumes_in_the_worktree_that_a_hook_made(walker: Walker) -> None:
+    """The hook is not asked again: this one would fail."""
+    made = walker.home / "made"
+    use_hooks(walker, WorktreeCreate=hook(logging(walker, f"mkdir {made} && echo {made}")))
+    send = call("SendMessage", to=ID, message="more", summary="more")
+    scripts = {
+        "main": [agent("child", isolation="worktree"), send, "on", "end"],
+        "child": [bash("pwd"), "report", bash("pwd; echo again"), "done"],
+    }
+    async with crew(walker, scripts) as walk:
+        await walk.play()
+        assert f"{made}\\nagain" in str(walk.requests("child")[3].messages[-1].blocks)
+    assert len(hooked(walker)) == 1
 
 
 @pytest.mark.spec("W7")
