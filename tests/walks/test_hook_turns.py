@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from conftest import Walker
-from crew import agent, bash, crew, write_agent
+from crew import ID, agent, bash, crew, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
+from program import Program
 from teamwright.core.data.event import TurnEnded, Warned
 from teamwright.core.data.op import Compact
 from teamwright.core.errors import ModelError, UsageError
@@ -58,6 +59,22 @@ async def test_a_refused_prompt_reaches_no_model_and_the_session_goes_on(walker:
     (request,) = walk.model.requests
     assert "my secret" not in "".join(m.text for m in request.messages)
     assert not hooked(walker, "StopFailure")
+
+
+@pytest.mark.spec("T8", "S3")
+def test_a_command_of_its_own_context_is_a_prompt_too(program: Program) -> None:
+    file = program.home / ".claude/skills/audit/SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: d\ncontext: fork\n---\nLook at $ARGUMENTS.\n")
+    guard = 'case "$x" in *secret*) echo no-secrets-please >&2; exit 2;; esac; echo be-brief'
+    use_hooks(program, UserPromptSubmit=hook(logging(program, guard)))
+    refused = program.prompt(["never"], text="/audit my secret")
+    assert refused.rc == 1 and "no-secrets-please" in refused.result["result"]
+    done = program.prompt(["shut"], text="/audit the doors")
+    assert done.rc == 0 and done.result["result"] == "shut"
+    assert [x["prompt"].rpartition("\n")[2] for x in hooked(program)] == ["Look at my secret.", "Look at the doors."]
+    (told,) = (program.state / "projects").glob("*/*/agents/*.jsonl")
+    assert "be-brief" in told.read_text()
 
 
 async def test_a_stop_is_put_off_and_the_hook_is_told_that_it_was(walker: Walker) -> None:
@@ -236,6 +253,22 @@ async def test_a_teammate_is_kept_at_work(walker: Walker) -> None:
         await walk.play()
         assert "check-the-docs" in walk.requests("mate")[1].messages[-1].text
     assert {(x["teammate_name"], x["team_name"]) for x in hooked(walker)} == {("ann", "crew")}
+
+
+@pytest.mark.spec("W7", "C3")
+async def test_an_agent_resumes_in_the_worktree_that_a_hook_made(walker: Walker) -> None:
+    """The hook is not asked again: this one would fail."""
+    made = walker.home / "made"
+    use_hooks(walker, WorktreeCreate=hook(logging(walker, f"mkdir {made} && echo {made}")))
+    send = call("SendMessage", to=ID, message="more", summary="more")
+    scripts = {
+        "main": [agent("child", isolation="worktree"), send, "on", "end"],
+        "child": [bash("pwd"), "report", bash("pwd; echo again"), "done"],
+    }
+    async with crew(walker, scripts) as walk:
+        await walk.play()
+        assert f"{made}\\nagain" in str(walk.requests("child")[3].messages[-1].blocks)
+    assert len(hooked(walker)) == 1
 
 
 @pytest.mark.spec("W7")

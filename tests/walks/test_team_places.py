@@ -11,6 +11,7 @@ import pytest
 
 from place_kit import AGREE, APPROVE, CREATE, FREE, control, mate, options, roster, say, serves, teammates, until
 from program import LIMIT, Live, Program, alive, bash, tool
+from worktree_kit import new_repo
 
 
 @pytest.fixture(params=["in-process", "local", "tmux"])
@@ -50,6 +51,24 @@ def test_a_whole_life_is_the_same_everywhere_and_leaves_nothing_behind(program: 
     until(lambda: not teammates(program), "the end of all")
     if place[-1] == "tmux":
         assert not [s for s in Path(program.env["TMUX_TMPDIR"]).glob("tmux-*/*") if serves(s)]
+
+
+@pytest.mark.spec("W1", "W9", "E6")
+def test_a_teammate_works_in_its_worktree_wherever_it_runs(program: Program, place: list[str]) -> None:
+    new_repo(program.project / "repo")
+    program.project /= "repo"
+    work = bash("pwd > where; git add where; git commit -qm where")
+    script = {
+        "main": [CREATE, mate("ada", isolation="worktree"), "on"],
+        "ada": [work, say("team-lead", "SCRIPT:close"), *[AGREE, "idle"] * 2],
+        "close": [control("ada", "shutdown_request", reason="done"), "on", "on"],
+    }
+    ran = program.prompt(script, FREE, *place)
+    tree = program.project / ".teamwright/worktrees/ada"
+    assert ran.rc == 0 and (tree / "where").read_text() == f"{tree}\n", ran.err
+    kinds = [line["kind"] for line in ran.lines if line.get("subtype") == "team_event"]
+    assert "died" not in kinds and kinds[-1] == "shutdown"
+    assert "Its worktree was kept" in program.transcript().read_text() and not (program.project / "where").exists()
 
 
 @pytest.mark.spec("H2", "E6")

@@ -21,6 +21,7 @@ from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
+from teamwright.host.git.worktrees.record import branch_at
 from teamwright.host.git.worktrees.worktree import (
     KeptTree,
     Worktree,
@@ -135,8 +136,14 @@ class Worktrees:
                 Claims(str(self._claims)).release(*_names_of(tree))
 
     async def open_again(self, parent: Path, agent: AgentId, before: str) -> Worktree:
-        """Open the worktree that the agent had at the path `before`, if it was kept."""
-        return await self.open(parent, agent, own=Path(before).name)
+        """Open the worktree that the agent had at the path `before`, if it was kept. A hook is not asked again for what
+        it made: it may make another one, or refuse because that is there."""
+        path = Path(before)
+        if not branch_at(path) and is_directory(path):
+            tree = _made_by_hook(check_name(agent), path, agent, self._session)
+            self._claim(tree)
+            return tree
+        return await self.open(parent, agent, own=path.name)
 
     async def close(self, tree: Worktree) -> KeptTree | None:
         """Close a worktree whose agent has ended. None if it was unchanged and is gone; after any error it is kept."""

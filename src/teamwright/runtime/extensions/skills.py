@@ -142,6 +142,8 @@ class SkillRunner:
             prompt = await self.text(skill, args, ctx.agent)
         finally:
             take_back()
+        if typed:
+            prompt = await self._accepted(prompt, ctx.agent)
         self._grants.give_child(ctx.agent, ctx.call_id, skill.allowed_tools)
         ask = Ask(
             description=shown(f"skill {skill.name}", 80),
@@ -154,6 +156,17 @@ class SkillRunner:
         job, plan = await self._around.spawner().spawn(ask, ctx)
         assert isinstance(job, Job)  # only an agent with a name is a teammate
         return job, plan, prompt
+
+    async def _accepted(self, prompt: str, agent: AgentId) -> str:
+        """The prompt with what hooks add to it, as for one that the main agent reads. Raises ToolError if one refuses
+        it."""
+        services = self._around.services
+        if services is None:
+            return prompt
+        fired = await services.points.fire("UserPromptSubmit", agent, prompt=prompt)
+        if (no := fired.stop or fired.blocked) is not None:
+            raise ToolError(f"A hook refused the prompt: {no}")
+        return "\n\n".join((prompt, *fired.context))
 
     def grant(self, skill: Skill, agent: AgentId) -> None:
         """Grant the skill's allowed tools while the agent works on its current prompt."""

@@ -150,6 +150,9 @@ class Teammates:
         self.dropped.discard(member.agent)
         with self._starts(member.agent):
             if self._processes is not None and member.backend != "in-process":
+                if tree is not None:  # locked for this process until now
+                    await self._deps.worktrees.let_go(tree)
+                    tree = None
                 try:
                     return await self._processes.start(member)
                 except ToolError as error:
