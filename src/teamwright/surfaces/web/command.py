@@ -17,7 +17,7 @@ from teamwright.core.errors import UsageError
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, home_from, one_session
-from teamwright.surfaces.web.server.keys import Link, Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Link, Links
 
 PORT = 7433
 TRIES = 20  # ports tried after the wanted one
@@ -84,6 +84,8 @@ def _print_link(home: Home, links: Links, found: Namespace) -> int:
         raise UsageError("no hub is running: `teamwright web` starts one and prints its link")
     session = _session(home, found)
     hours = found.hours if found.hours is not None else READ_ONLY_HOURS if found.read_only else 0
+    if not 0 <= hours <= MOST_HOURS:
+        raise UsageError(f"web link: --hours takes a number up to {MOST_HOURS:,}; 0: no end")
     _print(
         running,
         *links.create(role="read" if found.read_only else "full", session=session, hours=hours),

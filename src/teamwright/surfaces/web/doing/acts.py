@@ -27,14 +27,13 @@ from teamwright.surfaces.web.doing.answers import answer
 from teamwright.surfaces.web.doing.prompts import LIMIT, take_prompt
 from teamwright.surfaces.web.reading import changes
 from teamwright.surfaces.web.server.errors import Refused, not_there
-from teamwright.surfaces.web.server.keys import Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Links
 from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
 
 SEEN = 0.5  # seconds until a posted prompt is among the queued ones
 UP = 20.0  # seconds for a new session to come up
-MOST_HOURS = 24 * 365
 
 Json = dict[str, Any]
 Value = TypeVar("Value")
