@@ -101,6 +101,16 @@ def test_the_team_goes_on_after_a_kill_and_loses_nothing(program: Program, temp:
     assert str(kept) in checks and all_pass(kept / "shop")
 
 
+def test_a_git_setup_in_the_environment_does_not_matter(program: Program, temp: Path) -> None:
+    git(program.project, "init", "-q")
+    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    hook = {"GIT_DIR": str(program.project / ".git"), "GIT_INDEX_FILE": str(program.project / ".git" / "index")}
+    ran = program.run("demo", "--fast", "--plain", env={"TMPDIR": str(temp)} | who | hook)
+    assert (ran.rc, ran.err) == (0, ""), ran.out
+    assert told(ran.out)[-1] == "The tests pass."
+    assert not git(program.project, "rev-list", "--all") and "Demo" not in git(program.project, "config", "--list")
+
+
 def test_it_is_over_before_anybody_yawns() -> None:
     replies = [line for part in PARTS.values() for line in part]
     slow = sum(len(line.words) for line in replies) / PACE + len(replies) * STEP

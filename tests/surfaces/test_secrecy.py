@@ -17,6 +17,7 @@ KEYS = {
     "ANTHROPIC_API_KEY": CANARY, "SOME_TOKEN": CANARY, "ANTHROPIC_BASE_URL": f"http://me:{CANARY}@127.0.0.1:9/",
     "HTTPS_PROXY": f"http://me:{CANARY}@127.0.0.1:9/",
 }  # fmt: skip
+NO_KEYS = {"GIT_AUTHOR_NAME": "ada", "GIT_AUTHOR_EMAIL": "ada@localhost"}
 LOOK = "tr '\\0' '\\n' < /proc/$PPID/environ; grep -sao 'CANARY[-A-Za-z0-9]*' /proc/[0-9]*/environ; env"
 
 
@@ -37,6 +38,16 @@ def test_no_environment_shows_a_key_also_not_to_root(program: Program, mode: str
     kept = [path for path in program.root.rglob("*") if path.is_file() and path.name != "script.json"]
     assert CANARY not in ran.out + ran.err
     assert [path for path in kept if CANARY.encode() in path.read_bytes()] == []
+
+
+@LINUX
+def test_what_is_no_key_stays_for_programs_that_we_start(program: Program):
+    code = "import subprocess; from teamwright.host.process.secrecy import forget; forget(); subprocess.run(['env'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=program.env | KEYS | NO_KEYS, capture_output=True, text=True, check=True
+    )
+    assert CANARY not in ran.stdout and "SOME_TOKEN=" in ran.stdout
+    assert all(f"{name}={value}" in ran.stdout for name, value in NO_KEYS.items())
 
 
 @LINUX

@@ -152,6 +152,15 @@ def test_sessions_are_removed_with_all_that_belongs_to_them(program: Program) ->
     assert program.run("-p", "x", "--resume", two, script=SCRIPT).rc == 1
 
 
+@pytest.mark.parametrize("days", ["-1", "nan", "-inf"])
+def test_an_age_that_makes_no_sense_removes_nothing(program: Program, days: str) -> None:
+    id = say(program)["session_id"]
+    ran = program.run("sessions", "delete", f"--older-than={days}")
+    assert ran.rc == 2 and "nothing was deleted" in ran.err
+    assert program.run("sessions", "--older-than", "1").rc == program.run("sessions", "list", id).rc == 2
+    assert [e["id"] for e in json.loads(program.run("sessions", "--json").out)] == [id]
+
+
 @pytest.mark.spec("A2")
 def test_a_torn_end_is_reported_and_the_rest_is_there(program: Program) -> None:
     id = say(program)["session_id"]

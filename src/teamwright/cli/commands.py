@@ -207,6 +207,8 @@ def _sessions(parser: "argparse.ArgumentParser", args: list[str]) -> int:
 
             return remove_sessions(found.engine, found.ids)
         return commands.delete_sessions(found.ids, older_than=found.older_than)
+    if found.ids or found.older_than is not None:
+        parser.error("ids and --older-than belong to delete")
     everywhere = _look_through(found.engine) or found.all
     return commands.show_sessions(everywhere=everywhere, as_json=found.json)
 

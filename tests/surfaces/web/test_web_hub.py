@@ -78,6 +78,9 @@ def test_a_read_only_link_shows_one_session_and_a_revoked_one_nothing(program: P
     first = program.prompt(["one"]).result["session_id"]
     second = program.prompt(["two"]).result["session_id"]
     web = hub()
+    for hours in ("-1", "nan", "1e9"):
+        refused = web.program.run("web", "link", f"--hours={hours}")
+        assert refused.rc == 2 and "--hours" in refused.err
     made = web.link("--read-only", "--session", first)
     read = web.login(made["token"]).json
     assert read["role"] == "read" and read["session"] == first

@@ -79,7 +79,8 @@ def _secrets(block: bytes, names: "tuple[str, ...]") -> "list[tuple[int, int]]":
 
 def _is_secret(name: str, value: bytes) -> bool:
     said = name.upper()
-    if name == _PACKED or (any(word in said for word in _WORDS) and not said.endswith(_PLACES)):
+    words = f"{said}_".replace("AUTHOR_", "")  # git's GIT_AUTHOR_NAME is no key, and programs that we start need it
+    if name == _PACKED or (any(word in words for word in _WORDS) and not said.endswith(_PLACES)):
         return True
     address = value.partition(b"://")[2]  # may contain a user name and password
     query = os.fsdecode(address.partition(b"?")[2]).upper()

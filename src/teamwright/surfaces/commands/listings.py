@@ -87,6 +87,8 @@ def delete_sessions(ids: Sequence[str], *, older_than: float | None) -> int:
     """Removes transcripts, outputs and rows of the store. A running session is left alone."""
     if bool(ids) == (older_than is not None):
         raise UsageError("sessions delete: give ids, or --older-than DAYS")
+    if older_than is not None and not older_than >= 0:  # also `nan`
+        raise UsageError("sessions delete: --older-than takes a number of days, 0 or more; nothing was deleted")
     home = home_from(os.environ)
     try:
         paths = list(dict.fromkeys(one_session(home, id) for id in ids))

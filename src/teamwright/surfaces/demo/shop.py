@@ -1,5 +1,6 @@
 """The demo's repository: two independent bugs and a missing file."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -94,8 +95,11 @@ def make_shop(path: Path) -> None:
 
 
 def tests_pass(path: Path, *some: str) -> bool:
-    return subprocess.run((*_TESTS, *some), cwd=path, check=False, capture_output=True, timeout=60).returncode == 0
+    ran = subprocess.run((*_TESTS, *some), cwd=path, env=dict(os.environ), check=False, capture_output=True, timeout=60)
+    return ran.returncode == 0
 
 
 def git(path: Path, *args: str) -> str:
-    return subprocess.run(["git", *args], cwd=path, check=True, capture_output=True, text=True, timeout=60).stdout
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's GIT_DIR
+    ran = subprocess.run(["git", *args], cwd=path, env=env, check=True, capture_output=True, text=True, timeout=60)
+    return ran.stdout

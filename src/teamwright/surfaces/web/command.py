@@ -94,6 +94,8 @@ def _print_link(home: Home, links: Links, found: Namespace) -> int:
         raise UsageError("no hub is running: `teamwright web` starts one and prints its link")
     session = _session(home, found)
     hours = found.hours if found.hours is not None else READ_ONLY_HOURS if found.read_only else 0
+    if not 0 <= hours <= MOST_HOURS:
+        raise UsageError(f"web link: --hours takes a number up to {MOST_HOURS:,}; 0: no end")
     _print(
         running,
         *links.create(role="read" if found.read_only else "full", session=session, hours=hours),
