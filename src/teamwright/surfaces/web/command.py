@@ -60,7 +60,9 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument("--read-only", action="store_true", help="with link: it can look, and do nothing")
     parser.add_argument("--session", metavar="ID", help="open the page at this session; with link: show it alone")
-    parser.add_argument("--hours", type=_hours, metavar="N", help="with link: valid for N hours (read-only: 24)")
+    parser.add_argument(
+        "--hours", type=_hours, metavar="N", help="with link: valid for N hours, 0: no end (read-only: 24)"
+    )
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDR", help="default 127.0.0.1; any other but loopback needs --remote"
     )
@@ -79,9 +81,9 @@ def _hours(text: str) -> float:
     try:
         hours = float(text)
     except ValueError:
-        hours = 0.0
-    if not 0 < hours <= MOST_HOURS:  # false for nan
-        raise ArgumentTypeError(f"must be a number of hours up to {MOST_HOURS}")
+        hours = -1.0
+    if not 0 <= hours <= MOST_HOURS:  # false for nan
+        raise ArgumentTypeError(f"must be a number of hours up to {MOST_HOURS:,}; 0: no end")
     return hours
 
 
@@ -94,8 +96,6 @@ def _print_link(home: Home, links: Links, found: Namespace) -> int:
         raise UsageError("no hub is running: `teamwright web` starts one and prints its link")
     session = _session(home, found)
     hours = found.hours if found.hours is not None else READ_ONLY_HOURS if found.read_only else 0
-    if not 0 <= hours <= MOST_HOURS:
-        raise UsageError(f"web link: --hours takes a number up to {MOST_HOURS:,}; 0: no end")
     _print(
         running,
         *links.create(role="read" if found.read_only else "full", session=session, hours=hours),

@@ -18,7 +18,6 @@ from teamwright.store.db.clock import now_ms
 Role = Literal["full", "read"]
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 TOKEN_LIFE = 10 * MINUTE
-MOST_HOURS = 24 * 365  # of a link
 KEY_LIFE = 30 * DAY  # after the last use
 MOST_HOURS = 24 * 365  # that a link can be valid for
 NOTED = 10 * MINUTE  # least time between two notes of a use
