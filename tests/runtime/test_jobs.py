@@ -41,11 +41,18 @@ class Desk:
     async def settle_after_crash(self, recorded: str) -> list[JobRow]:
         """After a crash, only that call's result is in a transcript; every agent had said one thing."""
         return await self.jobs.settle_after_crash(
-            lambda _, call: call == recorded, lambda job: self.root / job, lambda agent: JobResult(f"words of {agent}")
+            lambda _, call: call == recorded,
+            lambda job: self.root / job,
+            lambda agent: JobResult(f"words of {agent}"),
+            no_tree,
         )
 
     async def letters(self) -> list[Notice]:
         return [letter.body for letter in await self.state.waiting(OWNER) if isinstance(letter.body, Notice)]
+
+
+async def no_tree(_: AgentId) -> str:
+    return ""
 
 
 @pytest.fixture

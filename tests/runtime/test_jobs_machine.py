@@ -196,8 +196,11 @@ class Telling(RuleBasedStateMachine):
         await self.state.close()
         await self._open()
         await self.jobs.settle_after_crash(
-            lambda _, call: call in self.recorded, lambda job: self.dir / job, lambda _: JobResult()
+            lambda _, call: call in self.recorded, lambda job: self.dir / job, lambda _: JobResult(), self._no_tree
         )
+
+    async def _no_tree(self, _: AgentId) -> str:
+        return ""
 
     # --- invariants
 

@@ -105,6 +105,19 @@ def test_a_driving_program_sends_it_to_the_background_and_stops_it(program: Prog
     assert live.end().rc == 0
 
 
+@pytest.mark.spec("Y4")
+def test_one_in_the_foreground_that_is_stopped_returns_what_it_had_said_as_partial(program: Program) -> None:
+    wait = [{"text": "The leak is in pump 7."}, bash("echo $$ > pid; while :; do sleep 0.05; done")]
+    live = program.talk({"main": [child("slow"), "gone on"], "slow": [wait]}, "--dangerously-skip-permissions")
+    live.say("SCRIPT:main")
+    id = live.seen(type="system", subtype="task_started")["task_id"]
+    wait_file(program.project / "pid")
+    assert live.ask("stop_task", task_id=id)["subtype"] == "success"
+    live.results(1)
+    text, _ = live.end().tool_results[-1]
+    assert text.startswith("Partial report") and "it was stopped" in text and "pump 7" in text
+
+
 @pytest.mark.spec("B2", "Y4")
 def test_an_interrupt_ends_the_turn_and_its_agents_and_the_session_goes_on(program: Program) -> None:
     wait = "echo $$ > pid; while :; do sleep 0.05; done"

@@ -22,6 +22,7 @@ from teamwright.core.data.message import Message, Request, Text
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.store.files import transcripts
+from worktree_kit import git
 
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("B4", "C3", "C4", "Q5", "A2")]
 MANY = 10
@@ -163,6 +164,30 @@ async def test_what_it_had_said_and_used_is_in_the_word_about_it(program: Progra
     seen = await resumed(program, answering("unused"), "what now")
     (told,) = [m.text for m in seen["messages"] if "<task-notification>" in m.text]
     assert "The leak is in pump 7." in told and "<status>killed</status>" in told and "tool_uses: 1" in told
+
+
+@pytest.mark.spec("B11", "W9")
+@pytest.mark.parametrize("done", [False, True])
+async def test_what_is_in_its_worktree_is_in_the_word_about_it(program: Program, done: bool) -> None:
+    """Killed at work, or after its end and before the notice of it."""
+    git(program.project, "init", "-q")
+    git(program.project, "commit", "-q", "--allow-empty", "-m", "first")
+    work = "echo work > made; echo $$ > pid; cat < /dev/zero > /dev/null"
+    tree = program.project / ".teamwright/worktrees/ada"
+    script = {
+        "main": [launches("child", 1, isolation="worktree", name="ada"), "launched"],
+        "child": ["all is well"] if done else [bash(work)],
+    }
+    env = {"TEAMWRIGHT_CRASHPOINT": "worktree.judged:1"} if done else {}
+    live = program.start("-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script, env=env)
+    if not done:
+        wait_file(tree / "pid")
+        os.kill(live.process.pid, signal.SIGKILL)
+    live.process.wait(20)
+    seen = await resumed(program, answering("unused"), "what now")
+    (told,) = [m.text for m in seen["messages"] if "<task-notification>" in m.text]
+    assert f"Its worktree was kept: {tree} (branch worktree-ada)" in told
+    assert ("all is well" in told) if done else ("made | +1 -0" in told)
 
 
 async def test_a_foreground_agent_in_flight_is_named_by_the_result_of_its_call(program: Program) -> None:

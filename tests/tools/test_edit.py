@@ -122,6 +122,21 @@ def test_encoding_and_line_ends_stay(ctx: ToolContext, before: bytes, old: str, 
     msgspec.json.encode(outcome)  # whatever the file holds, the result can be stored
 
 
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [(b"caf\xe9 = 1", "not UTF-8"), (b"\x83e\x83X\x83g = 1", "not UTF-8"), ("café \xff= 1".encode() + b"\xff", "")],
+)
+def test_no_file_gets_two_encodings(ctx: ToolContext, before: bytes, words: str) -> None:
+    """A file of UTF-8 with a broken byte in it stays one of UTF-8."""
+    path = known(ctx, before)
+    if words:
+        assert words in refused(EDIT, ctx, file_path="f", old_string="1", new_string="ö")
+    else:
+        use(EDIT, ctx, file_path="f", old_string="1", new_string="ö")
+    assert path.read_bytes() == (before if words else before.replace(b"1", "ö".encode()))
+
+
 BYTES = st.binary(max_size=40) | st.text(alphabet="ab\r\nż", max_size=40).map(str.encode)
 
 

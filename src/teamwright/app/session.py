@@ -15,7 +15,10 @@ from teamwright.core.crashpoint import arm
 from teamwright.core.data.claude_lines import CONFIG
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
+from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.core.text import few, shown
+from teamwright.host.files.paths import is_directory
 from teamwright.host.git import PLACE
 from teamwright.host.git.places import top_of
 from teamwright.host.process.rlimits import allow_many_files
@@ -189,7 +192,11 @@ async def _take_over(services: Services, opened: Opened) -> None:
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
     options, state = services.options, services.store.state
-    rows = await services.jobs.settle_after_crash(opened.answered, services.agents.output, opened.left)
+
+    async def kept(agent: AgentId) -> str:
+        return await _kept_words(path) if (path := opened.tree_of(agent)) else ""
+
+    rows = await services.jobs.settle_after_crash(opened.answered, services.agents.output, opened.left, kept)
     if agents := await JobTable(state.database).agents(opened.id):
         _know(services, agents, rows)
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:
@@ -201,6 +208,22 @@ async def _take_over(services: Services, opened: Opened) -> None:
         board = services.board
         for name in await board.table.lists(opened.id):
             services.notes += await board.rebuild(name)
+
+
+async def _kept_words(tree: str) -> str:
+    """What an agent left in its worktree, for the end of its report."""
+    from teamwright.host.git.worktrees.worktree import KeptTree, find_one  # noqa: PLC0415
+
+    path = Path(tree)
+    if not is_directory(path):
+        return ""
+    try:
+        found = await find_one(path, path.name)
+    except ToolError as error:
+        return KeptTree(path, "", "", note=str(error)).words
+    if found is None or found.worktree.path != path:  # made by a hook
+        return KeptTree(path, "", "").words
+    return KeptTree(path, found.worktree.branch, found.state.summary).words
 
 
 def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobRow]") -> None:

@@ -80,6 +80,12 @@ class Opened(Struct):
                     pass
         return JobResult(said, usage=Figures(usage.total, uses, last - (began or last)))
 
+    def tree_of(self, agent: AgentId) -> str:
+        """The path of the agent's own worktree, if it began in one."""
+        path = self.files.agent(agent)
+        lines = transcripts.read(path) if path.is_file() else ()
+        return next((line.event.worktree for _, line in lines if isinstance(line.event, AgentStarted)), "")
+
 
 def open_history(origin: Origin, home: Home, cwd: Path, made: Transcripts = Transcript) -> Opened:
     """Open the session that `origin` asks for; `made` makes and opens transcripts."""

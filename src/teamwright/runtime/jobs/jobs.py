@@ -1,6 +1,6 @@
 """Registry of all background jobs: one set of states and exactly one notice of each end."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from teamwright.core.data.job import JobKind, JobResult
 from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.runtime.concurrency.latch import Latch
-from teamwright.store.tables.jobs import CLAIMED, NONE, JobRow, JobTable, NewAgent
+from teamwright.store.tables.jobs import CLAIMED, NONE, OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.state import now_ms
 
 if TYPE_CHECKING:
@@ -179,20 +179,24 @@ class Jobs(Struct, eq=False):
         answered: Callable[[AgentId, CallId], bool],
         output: Callable[[JobId], Path],
         left: Callable[[AgentId], JobResult],
+        kept: Callable[[AgentId], Awaitable[str]],
     ) -> list[JobRow]:
         """At resume: end what was running, post what is owed, and owe again what was claimed by a call without a
         result.
 
         `answered` tells whether a call's result is in its agent's transcript; `left` returns what an agent had said and
-        used. Returns every run of every job.
+        used, `kept` words about its worktree. Returns every run of every job.
         """
         rows: list[JobRow] = []
         for row in await self._table.all(self._session):
             if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
                 rows.append(row)
                 continue
-            rows.append(await self._settle(row, answered, left))
-            await self._post(rows[-1], output(row.id))
+            settled = await self._settle(row, answered, left)
+            if row.kind == "agent" and (row.status == "running" or row.notice == OWED):  # nobody was told of it
+                settled = _with(settled, await kept(AgentId(row.id)))
+            rows.append(settled)
+            await self._post(settled, output(row.id))
         return rows
 
     async def _settle(
@@ -220,6 +224,11 @@ class Jobs(Struct, eq=False):
         letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice, "later")
         if await self._table.post_notice(row.id, row.run, letter):
             self._ring(row.owner)
+
+
+def _with(row: JobRow, extra: str) -> JobRow:
+    whole = "\n\n".join(part for part in (row.result.result, extra) if part)
+    return replace(row, result=replace(row.result, result=whole))
 
 
 def letter_id(job: JobId, run: int) -> LetterId:

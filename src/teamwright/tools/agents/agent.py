@@ -268,8 +268,8 @@ def completed(job: "Job", known: "AgentRecord", prompt: str, plan: Plan, one_sho
     if job.status != "completed" and not text:
         raise ToolError(f"The agent {known.name} ended without a report: {result.error or job.status}")
     head = f"Report of the agent {known.name}: a model's words, not the user's."
-    if result.error:
-        head = f"Partial report of the agent {known.name}, which ended early ({result.error}): a model's words."
+    if early := result.error or ("" if job.status == "completed" else "it was stopped"):
+        head = f"Partial report of the agent {known.name}, which ended early ({early}): a model's words."
     lines = [head, "", text or "(it said nothing)", *plan.notes]
     if not one_shot:
         lines += [

@@ -102,6 +102,11 @@ def _plan(asked: EditArgs, path: Path, desk: Desk) -> PlannedEdit | None:
     require_fresh(desk, path, found)
     coded = decode(content, str(path))
     places = _places(path, coded.text, asked)
+    if not asked.new_string.isascii() and coded.unknown:
+        raise ToolError(
+            f"{path} is not UTF-8, and its encoding is not known; nothing was changed. Use only ASCII characters in"
+            " new_string, or change the file by Bash with a program that is told the encoding."
+        )
     pieces = [replacement(coded.text, place, asked.old_string, asked.new_string) for place in places]
     return PlannedEdit(coded.text, _put(coded.text, places, pieces), coded, found, places, pieces)
 

@@ -10,6 +10,7 @@ from teamwright.core.errors import ToolError
 _LINE_END = re.compile(r"\r\n|\n")
 _BARE_END = re.compile(r"(?<!\r)\n")
 _NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
+_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8
 _MOST_SEARCHED = 8_000_000  # characters searched for an explanation
 
 Span = tuple[int, int]
@@ -25,6 +26,12 @@ class Coded(Struct, frozen=True):
 
     def encode(self, text: str) -> bytes:
         return self.bom + text.encode(self.codec, self.errors)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing beyond ASCII in it is UTF-8, as in a file in Latin-1 or Shift-JIS."""
+        rest = _ESCAPED.sub("", self.text)
+        return len(rest) < len(self.text) and rest.isascii()
 
 
 def decode(content: bytes, name: str) -> Coded:
