@@ -223,6 +223,23 @@ def test_a_process_that_dies_is_noticed_its_task_freed_and_a_message_brings_it_b
     until(lambda: not teammates(program), "the end of all")
 
 
+@pytest.mark.spec("E7", "T5", "O1")
+def test_one_that_dies_in_a_turn_is_not_told_as_idle(program: Program, apart: list[str]) -> None:
+    script = {
+        "main": [CREATE, mate("ada"), "on"], "ada": [bash("touch up; kill -9 $PPID"), *["ready"] * 4],
+        "back": [say("ada", "hello"), "on"],
+    }  # fmt: skip
+    live = program.talk(script, FREE, *apart)
+    live.say("go")
+    wait_until_up(program)
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "died")
+    live.say("SCRIPT:back")
+    live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
+    told = [line for line in live.end().lines if line.get("subtype") == "team_event" and line["kind"] != "message"]
+    assert [line["kind"] for line in told[:4]] == ["spawn", "died", "wake", "idle"], told
+    assert told[3]["text"] == "available"
+
+
 def wait_until_up(program: Program) -> None:
     until((program.project / "up").exists, "the teammate at work")
 

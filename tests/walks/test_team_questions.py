@@ -120,3 +120,16 @@ def test_an_answer_to_a_teammate_whose_process_died_lets_its_call_run_once(progr
     text = told["message"]["blocks"][0]["text"]
     assert "was answered while your process was gone: allowed." in text and "again" not in text
     assert len(events_of_ada(program, "replied")) == 2
+
+
+@pytest.mark.spec("T6", "A9", "M3")
+def test_a_call_whose_tool_is_denied_by_now_is_answered_in_words(program: Program) -> None:
+    live = program.talk(SCRIPT)
+    live.say("go")
+    live.question()
+    killed(live)
+    flags = ["--resume", program.transcript().stem, "--disallowed-tools", "Bash"]
+    ran = program.prompt(SCRIPT, *flags, text="SCRIPT:after")
+    assert ran.rc == 0 and not (program.project / "log").exists()
+    (text, *_) = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
+    assert text.startswith("There is no tool `Bash`. Tools: Agent, Read, Write,"), text

@@ -291,7 +291,7 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
             raise ToolError(f"{call.name} was not run: {call.fault}. Call it again with corrected arguments.")
         tool = seat.tools.get(call.name)
         if tool is None:
-            names = [spec.name for spec in request.tools] or seat.tools
+            names = [spec.name for spec in request.tools if spec.name in seat.tools] or seat.tools
             raise ToolError(f"There is no tool `{call.name}`. Tools: {', '.join(names)}.")
         decision = await seat.gate.ask(seat.agent, call)
         consent = decision.consent

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from teamwright.core.data.event import LettersTaken, Record, ToolEnded, TurnEnded
+from teamwright.core.data.event import LettersTaken, Record, TeamChanged, ToolEnded, TurnEnded
 from teamwright.core.data.tasks import claimed_in
 from teamwright.core.data.team import Member, State
 from teamwright.core.ids import AgentId
@@ -35,6 +35,11 @@ class RemoteEvents:
         self._states: dict[AgentId, State] = {}
         self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # ended turns not yet reported, with their times
         self._mail: dict[str, int] = {}
+        agents.bus.taps.append(self._heard)
+
+    def _heard(self, record: Record) -> None:
+        if isinstance(record.event, TeamChanged) and record.event.kind == "died":
+            self._states[record.agent] = "idle"  # of which nobody is told: the next news of it is that it works again
 
     async def look(self) -> None:
         """Report members in other processes. Agents of this process report themselves; only the lead's process shows
@@ -109,9 +114,9 @@ class RemoteEvents:
             self._roster.tell(member, "idle", idle_reason(end))
             state = "idle"
         if member.state != state:
-            if member.state in ("idle", "shutdown"):
-                self._roster.tell(member, member.state)
-            elif state == "idle":
+            if member.state == "shutdown":
+                self._roster.tell(member, "shutdown")
+            elif member.state == "running" and state == "idle":  # it is never idle without the end of a turn
                 self._roster.tell(member, "wake")
         self._states[member.agent] = member.state
 
