@@ -356,7 +356,8 @@ def test_an_address_is_read(text: str, hosts: tuple[str, ...], space: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["h:1", "http://h", "nats://", "nats://h:1/Main", "nats://h h/x", "nats://:p@h", "nats://h/" + "x" * 33]
+    "text",
+    ["h:1", "http://h", "nats://", "nats://h:1/Main", "nats://h h/x", "nats://:p@h", "nats://h:65536", "tls://h:0"],
 )
 def test_what_is_no_address_is_said_so(text: str) -> None:
     with pytest.raises(UsageError, match="The address of an engine is nats://"):

@@ -91,7 +91,7 @@ def test_an_agent_goes_on_without_its_lead_and_is_stopped_from_anywhere(stage: S
 
 
 @pytest.mark.spec("Z3", "Z23")
-@pytest.mark.parametrize("url", ["nats://tw:hush-hush@127.0.0.1:9/main", "nonsense"])
+@pytest.mark.parametrize("url", ["nats://tw:hush-hush@127.0.0.1:9/main", "nonsense", "nats://tw:hush@h:99999/main"])
 def test_a_worker_that_cannot_join_says_so_in_one_sentence(stage: Stage, url: str) -> None:
     argv = [sys.executable, "-m", "teamwright", "worker", "--join", url]
     ran = subprocess.run(argv, env=stage.program.env, capture_output=True, text=True, timeout=LIMIT, check=False)

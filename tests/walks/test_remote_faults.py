@@ -293,3 +293,22 @@ def test_an_agent_whose_workers_end_three_times_at_one_place_has_failed(stage: S
     (told,) = notices(ran)
     assert told["status"] == "failed" and "3 times at the same place" in told["summary"], told
     assert stage.lines() == ["one"]
+
+
+@pytest.mark.spec("Z21", "Z22")
+@pytest.mark.parametrize(("drain", "signals"), [(3, [signal.SIGTERM]), (30, [signal.SIGTERM, signal.SIGINT])])
+def test_a_worker_that_is_asked_to_leave_ends_though_the_engine_is_away(
+    own: Stage, server: Server, drain: int, signals: list[signal.Signals]
+) -> None:
+    """After `drainSeconds`, not after the limit of patience; a second signal means now."""
+    home = own.root / "w1" / ".teamwright"
+    home.mkdir(parents=True)
+    (home / "settings.json").write_text(f'{{"teamwright": {{"engine": {{"drainSeconds": {drain}}}}}}}')
+    worker = own.worker("w1")
+    own.start(own.script(main=[[away("far")], ["waiting"]], far=at_gate(own)))
+    until(lambda: own.lines() == ["one"], "the call has not begun")
+    server.kill()
+    for number in signals:
+        worker.process.send_signal(number)
+    assert worker.process.wait(25) in (130, 143), worker.said
+    assert is_gone(int((own.root / "pid").read_text())) and "Traceback" not in worker.said

@@ -145,12 +145,13 @@ class Replica:
         return await self._db.read(look)
 
     async def close(self) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                if self._fault is None and self._k:
-                    self.write_soon(LeaveHost(self.process))
-                await self.flush()
-            finally:
+        """Store what is queued. The caller limits that: the engine may be away."""
+        try:
+            if self._fault is None and self._k:
+                self.write_soon(LeaveHost(self.process))
+            await self.flush()
+        finally:
+            with anyio.CancelScope(shield=True):
                 self._parts.living.close()
                 await self._db.close()
                 if self._parts.lock is not None:

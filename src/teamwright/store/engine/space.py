@@ -95,6 +95,10 @@ class Space:
             await self._ending.wait()
             group.cancel_scope.cancel()
 
+    def hurry(self, seconds: float) -> None:
+        """This process is to end: nothing waits longer than this for an engine that is away."""
+        self._log.connection.hurry(seconds)
+
     async def close(self) -> None:
         with anyio.move_on_after(_END, shield=True):
             await self.transcripts.flush()

@@ -13,6 +13,7 @@ from teamwright.core.ids import AgentId
 _SPACE = re.compile(r"[a-z0-9-]{1,32}")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _PORT = ":4222"
+_MOST_PORT = 65535
 _AGENT = re.compile(r"[A-Za-z0-9-]{1,64}")
 _PARTS = 3  # slashes of an address that names its space
 
@@ -62,7 +63,7 @@ def read_address(text: str) -> Address:
     who, at, places = before.rpartition("@")
     user, _, password = who.partition(":")
     hosts = tuple(places.split(","))
-    good = scheme in ("nats", "tls") and mark and all(_HOST.fullmatch(host) for host in hosts)
+    good = scheme in ("nats", "tls") and mark and all(map(_is_host, hosts))
     if not good or (space and not _SPACE.fullmatch(space)) or (at and not user):
         raise UsageError(
             "The address of an engine is nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SPACE, or tls:// likewise; "
@@ -70,6 +71,11 @@ def read_address(text: str) -> Address:
         )
     full = tuple(host if re.search(r":[0-9]+$", host) else host + _PORT for host in hosts)
     return Address(scheme, full, space or "main", unquote(user), unquote(password))
+
+
+def _is_host(text: str) -> bool:
+    found = _HOST.fullmatch(text)
+    return found is not None and 0 < int((found[2] or _PORT)[1:]) <= _MOST_PORT
 
 
 def agent_url(address: Address, agent: AgentId) -> str:

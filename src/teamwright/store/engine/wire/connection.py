@@ -11,7 +11,7 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -50,12 +50,33 @@ class Connection:
         self.wakes: set[Callable[[], None]] = set()  # called when the server was found again
         self.renewals = 0  # times that the server was lost and found again: it may be another one since
         self._asking = set[anyio.CancelScope]()  # questions that have no answer yet
+        self._most = math.inf  # seconds for which anything waits for the server
+        self._waits = set[anyio.CancelScope]()
 
     @property
     def version(self) -> str:
         """The server's version."""
         found = self.client.connected_server_version
         return f"{found.major}.{found.minor}.{found.patch}"
+
+    def hurry(self, seconds: float) -> None:
+        """This process is to end: nothing waits longer than this for a server that is away."""
+        self._most = min(self._most, seconds)
+        for scope in self._waits:
+            scope.deadline = min(scope.deadline, anyio.current_time() + seconds)
+
+    @contextlib.contextmanager
+    def outwait(self, seconds: float) -> Generator[None]:
+        """Leaves the block once the server has been waited for so long."""
+        with anyio.move_on_after(min(seconds, self._most)) as scope:
+            self._waits.add(scope)
+            try:
+                yield
+            finally:
+                self._waits.discard(scope)
+
+    def took_nothing(self, seconds: float, why: str) -> EngineError:
+        return EngineError(f"The engine at {self.address} took nothing for {min(seconds, self._most):g} s: {why}.")
 
     async def heed(self, error: Exception) -> None:
         """Note what the server refuses: it says so separately, and the caller only gets no answer."""
@@ -119,13 +140,13 @@ class Connection:
     async def _repeat(self, once: Callable[[], Awaitable[Value]]) -> Value:
         """Repeat while patience lasts; with several nodes a few times at least, as they may be about to elect a
         leader."""
-        tries, limit = _TRIES if self.address.replicas > 1 else 1, time.monotonic() + self.patience
+        tries, began = _TRIES if self.address.replicas > 1 else 1, time.monotonic()
         while True:
             tries -= 1
             try:
                 return await once()
             except AWAY as error:
-                if tries <= 0 and time.monotonic() > limit:
+                if tries <= 0 and time.monotonic() > began + min(self.patience, self._most):
                     raise self.silent(error) from error
                 await anyio.sleep(PAUSE)
 

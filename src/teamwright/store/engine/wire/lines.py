@@ -91,7 +91,7 @@ class Lines:
     async def _append(self, agent: AgentId, data: bytes, headers: dict[str, str], at: Place) -> int:
         expected = {"Nats-Expected-Last-Subject-Sequence-Subject": self._all_of(agent)}
         after, why = at.seq, "it does not answer"
-        with anyio.move_on_after(self._patience):
+        with self._connection.outwait(self._patience):
             while True:
                 if not await self._connection.is_same():
                     await anyio.sleep(PAUSE)
@@ -114,7 +114,7 @@ class Lines:
                             continue
                     why = refusal(said)
                 await anyio.sleep(PAUSE)
-        raise EngineError(f"The engine at {self._connection.address} took nothing for {self._patience:g} s: {why}.")
+        raise self._connection.took_nothing(self._patience, why)
 
     async def _look_after(self, agent: AgentId, after: int, data: bytes, headers: dict[str, str]) -> Msg | int:
         """After a refusal, look at what was stored meanwhile. Returns our own message, if the answer to an earlier

@@ -97,7 +97,7 @@ class NatsLog:
     async def append(self, entry: bytes, id: str) -> int:
         """Repeated under the same id while the engine is away, so that it is stored once."""
         why = "it does not answer"
-        with anyio.move_on_after(self.patience):
+        with self.connection.outwait(self.patience):
             while True:
                 if not await self.connection.is_same():
                     await anyio.sleep(PAUSE)
@@ -112,7 +112,7 @@ class NatsLog:
                         return seq
                     why = refusal(said)
                 await anyio.sleep(PAUSE)
-        raise EngineError(f"The engine at {self.address} took nothing for {self.patience:g} s: {why}.")
+        raise self.connection.took_nothing(self.patience, why)
 
     # --- reading
 

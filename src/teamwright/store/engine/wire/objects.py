@@ -129,7 +129,7 @@ class NatsObjects:
     async def _publish(self, subject: str, data: bytes, headers: dict[str, str]) -> None:
         """Repeated while the engine is away, under an id, so that no piece is there twice."""
         headers, why = headers | {"Nats-Msg-Id": os.urandom(12).hex()}, "it does not answer"
-        with anyio.move_on_after(self._patience):
+        with self._connection.outwait(self._patience):
             while True:
                 if not await self._connection.is_same():
                     await anyio.sleep(PAUSE)
@@ -144,7 +144,7 @@ class NatsObjects:
                         return
                     why = refusal(said)
                 await anyio.sleep(PAUSE)
-        raise EngineError(f"The engine at {self._connection.address} took nothing for {self._patience:g} s: {why}.")
+        raise self._connection.took_nothing(self._patience, why)
 
     def _record(self, name: str) -> str:
         return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"

@@ -15,18 +15,19 @@ import anyio
 if TYPE_CHECKING:
     from teamwright.app.workers.worker import OpenWorker, Wanted
 
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import StoreError, UsageError
 from teamwright.tools.bounds import visible
 
 _STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 _MOST_SLOTS = 1000
+_NOW = 2.0  # seconds to tell the engine that it leaves, after a second signal
 _NEW_OBJECTS = 20_000  # between two garbage collections: one agent makes thousands of objects that its end frees
 
 
 def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
     add = parser.add_argument
     add("--join", required=True, metavar="URL", help="the engine whose agents it runs; @FILE reads the URL")
-    add("--name", default=platform.node(), help="default: the name of this machine")
+    add("--name", type=_name, default=platform.node(), help="default: the name of this machine")
     add("--slots", type=_slots, default=8, metavar="N", help="agents that work at once (default: 8)")
     add("--label", action="append", default=[], metavar="KEY=VALUE", help="for agents that ask for it")
     add("--allow-bypass", action="store_true", help="also run agents in the mode bypassPermissions")
@@ -49,6 +50,12 @@ def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
         once=found.once,
     )
     return anyio.run(_run, wanted)
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("it is empty")
+    return text.strip()
 
 
 def _slots(text: str) -> int:
@@ -79,10 +86,18 @@ async def _run(wanted: "Wanted") -> int:
             group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
-            await worker.close()
+            await _close(worker, asked=bool(status))
     if worker.office.fault is not None and not status:
         raise worker.office.fault
     return status[0] if status else 0
+
+
+async def _close(worker: "OpenWorker", *, asked: bool) -> None:
+    try:
+        await worker.close()
+    except StoreError:  # the engine is away: it hears of this when the lease is over
+        if not asked:
+            raise
 
 
 async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: list[int]) -> None:
@@ -91,8 +106,10 @@ async def _heed_signals(worker: "OpenWorker", scope: anyio.CancelScope, status: 
         async with anyio.create_task_group() as group:
             async for number in signals:
                 if status:
+                    worker.space.hurry(_NOW)
                     worker.office.leave_now()
                     scope.cancel()
                     return
                 status.append(_STATUS[number])
+                worker.space.hurry(worker.drain_seconds)
                 group.start_soon(worker.office.leave, worker.drain_seconds)
