@@ -262,3 +262,16 @@ OTHERS = [
 def test_other_unknown_words_are_left_to_the_mode(bench: Bench, command: str) -> None:
     verdict = bench.judge(command, "default", deny=DENY, allow=["Bash"])
     assert verdict.kind == "allow", verdict.reason
+
+
+@pytest.mark.spec("M8", "M11")
+def test_a_hard_link_of_a_denied_file_is_that_file(bench: Bench) -> None:
+    os.link(bench.root / ".env", bench.root / "src/twin")
+    os.link(bench.root / "secrets/k", bench.root / "other")
+    os.link(bench.root / "b.txt", bench.root / "plain")
+    for deny in (["Read(.env)", "Read(secrets/**)"], DENY):
+        assert bench.kind("cat src/twin", deny=deny, allow=["Bash"]) == "deny"
+        assert bench.kind("cd src && head twin", "bypassPermissions", deny=deny) == "deny"
+        assert bench.kind("cp other x", "bypassPermissions", deny=deny) == "deny"
+        assert bench.kind("cat plain", deny=deny) == "allow"
+    assert bench.kind("cat src/twin") == "allow"
