@@ -200,6 +200,32 @@ def test_trees_without_a_denied_file_are_left_to_the_mode(bench: Bench, command:
 
 
 @pytest.mark.spec("M11")
+def test_a_diff_that_only_lists_files_shows_none(bench: Bench) -> None:
+    git(bench.root, "add", "-f", ".env")
+    for command in (
+        "git diff --stat", "git diff --name-only HEAD~1", "git diff --cached --shortstat", "git show --stat HEAD~1",
+        "git add -A && git diff --cached --stat", "git commit -qm x && git show --name-status", "git diff -s",
+    ):  # fmt: skip
+        assert bench.kind(command, deny=DENY, allow=["Bash(git *)"]) == "allow", command
+    for command in (
+        "git diff --stat -p", "git diff --stat -U1", "git diff --check", "git show --stat main",
+        "git show --stat HEAD~1:b.txt HEAD",
+    ):  # fmt: skip
+        assert bench.kind(command, deny=DENY, allow=["Bash(git *)"]) == "ask", command
+
+
+@pytest.mark.spec("M11")
+def test_flags_that_nobody_knows_do_not_hide_what_git_shows(bench: Bench) -> None:
+    assert bench.kind("git grep --no-index KEY", deny=DENY, allow=["Bash(git *)"]) == "ask"
+    assert bench.kind("git grep --no-index KEY src", deny=DENY, allow=["Bash(git *)"]) == "allow"
+    assert bench.kind("git diff --no-index src keys", deny=DENY, allow=["Bash(git *)"]) == "allow"
+    git(bench.root, "add", "-f", ".env")
+    for command in ("git grep -O KEY", "git -C . diff --output=x", "git log -p --ext-diff", "git show --textconv"):
+        assert bench.kind(command, "bypassPermissions", deny=DENY) == "ask", command
+    assert bench.kind("git log --ext-diff --oneline", "bypassPermissions", deny=DENY) == "allow"
+
+
+@pytest.mark.spec("M11")
 def test_what_packs_the_repository_shows_what_it_tracks(bench: Bench) -> None:
     git(bench.root, "add", "-f", ".env")
     for command in ("git archive HEAD", "git format-patch -1", "git bundle create x HEAD", "git fast-export HEAD"):
@@ -236,3 +262,16 @@ OTHERS = [
 def test_other_unknown_words_are_left_to_the_mode(bench: Bench, command: str) -> None:
     verdict = bench.judge(command, "default", deny=DENY, allow=["Bash"])
     assert verdict.kind == "allow", verdict.reason
+
+
+@pytest.mark.spec("M8", "M11")
+def test_a_hard_link_of_a_denied_file_is_that_file(bench: Bench) -> None:
+    os.link(bench.root / ".env", bench.root / "src/twin")
+    os.link(bench.root / "secrets/k", bench.root / "other")
+    os.link(bench.root / "b.txt", bench.root / "plain")
+    for deny in (["Read(.env)", "Read(secrets/**)"], DENY):
+        assert bench.kind("cat src/twin", deny=deny, allow=["Bash"]) == "deny"
+        assert bench.kind("cd src && head twin", "bypassPermissions", deny=deny) == "deny"
+        assert bench.kind("cp other x", "bypassPermissions", deny=deny) == "deny"
+        assert bench.kind("cat plain", deny=deny) == "allow"
+    assert bench.kind("cat src/twin") == "allow"

@@ -9,6 +9,7 @@ from program import Program, bash, check_clean, tool
 from teamwright.surfaces.headless.lines import encode_line
 
 NASTY = "\x1b[31mred\x1b[0m \x07bell \u202egnp.exe \u200bzero \u2066iso\u2069 \x9b31m \x00nul \ufeffbom \rback"
+HIDDEN = "\U000e0041\u3164\uffa0\u115f\u034f\u17b4\U0001d173"  # drawn as nothing
 
 
 def test_text_is_the_answer_and_nothing_else(program: Program) -> None:
@@ -90,6 +91,15 @@ def test_control_and_invisible_characters_never_come_out_raw(program: Program, f
         assert r"\x1b[31mred" in ran.out and r"\u202egnp" in ran.out
     else:
         assert ran.result["result"] == NASTY  # a program that reads the JSON gets it as it was said
+
+
+@pytest.mark.spec("A12")
+@pytest.mark.parametrize("format", ["text", "json", "stream-json"])
+def test_characters_that_are_drawn_as_nothing_are_escaped_too(program: Program, format: str) -> None:
+    script = [[f"words {HIDDEN}", bash(f"echo 'a{HIDDEN}'")], f"a{HIDDEN}b"]
+    ran = program.run("-p", "go", "--output-format", format, script=script)
+    assert ran.rc == 0 and not set(HIDDEN).intersection(ran.out + ran.err)
+    assert format == "text" or ran.result["result"] == f"a{HIDDEN}b"
 
 
 @pytest.mark.spec("A12")

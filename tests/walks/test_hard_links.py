@@ -48,3 +48,23 @@ async def test_a_file_with_one_name_is_not(walker: Walker):
     walk = await walker.walk([call("Read", file_path="notes.txt"), edit, "end"], mode="acceptEdits")
     assert not any(wrong for _, wrong in walk.results)
     assert (walker.project / "notes.txt").read_text() == "theirs\n"
+
+
+@pytest.mark.spec("M8", "M11")
+@pytest.mark.parametrize(
+    "reading",
+    [
+        call("Read", file_path="src/twin"),
+        call("Edit", file_path="src/twin", old_string="the", new_string="a"),
+        call("Grep", pattern="KEY", path="src/twin", output_mode="content"),
+        call("Bash", command="cat src/twin"),
+        call("Monitor", command="cat src/twin", description="look"),
+    ],
+)
+async def test_a_hard_link_of_a_file_that_may_not_be_read_is_not_read(walker: Walker, reading: ToolCall):
+    (walker.project / "src").mkdir()
+    (walker.project / ".env").write_text("KEY=the-key\n")
+    os.link(walker.project / ".env", walker.project / "src/twin")
+    walk = await walker.walk([reading, "end"], mode="bypassPermissions", disallowed_tools=["Read(.env)"])
+    text, wrong = walk.results[0]
+    assert wrong and "Read(.env)" in text and "the-key" not in text

@@ -47,11 +47,17 @@ def unquoted(text: str) -> str:
     return text.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") if "&" in text else text
 
 
+# Letters and marks to Unicode, but drawn as nothing.
+_UNSEEN = frozenset(
+    [*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0", *map(chr, range(0xE0100, 0xE01F0))]
+)
+
+
 def shown(text: str, most: int = 300) -> str:
     """One line: control, invisible and direction characters are escaped, and long text is cut."""
     line = text[: most + 1]
-    if not line.isprintable():
-        line = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
+    if not line.isprintable() or not (line.isascii() or _UNSEEN.isdisjoint(line)):
+        line = "".join(c if c.isprintable() and c not in _UNSEEN else f"\\u{ord(c):04x}" for c in line)
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.permissions.facts import NOWHERE, Place
 from teamwright.core.permissions.patterns import UNKNOWN, PathPattern
+from teamwright.host.files.hard_links import guarded_name
 from teamwright.host.files.paths import is_linked
 
 _PROC, _DESCRIPTORS = Path("/proc"), Path("/dev/fd")
@@ -73,7 +74,9 @@ class CwdTracker:
             if leads_through_proc(f"{cwd}/{path}"):
                 return NOWHERE
             real = os.path.realpath(f"{cwd}/{path}")
-            return Place(normal(cwd, path), real, deep, is_linked(real))
+            linked = is_linked(real)
+            twin = guarded_name(real, self.around.guarded) if linked and self.around.guarded else ""
+            return Place(twin or normal(cwd, path), real, deep, linked)
         except (OSError, UnicodeEncodeError):
             return NOWHERE
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.content.patch import Hunk
 from teamwright.core.errors import ToolError
@@ -16,6 +17,7 @@ from teamwright.core.permissions.patterns import PathPattern
 from teamwright.core.permissions.rules import Rules, guarded_patterns
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
+from teamwright.host.files.hard_links import guarded_name
 from teamwright.host.files.paths import is_linked, resolve
 from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, find_traits
 
@@ -69,7 +71,7 @@ class FactReader(Struct, frozen=True):
         """
         traits = find_traits(self.catalog, tool)
         tmp = self.tmp_of(desk) if self.tmp_of is not None and traits.path is not None else None
-        around = _Around(desk, self.home, guarded_patterns(rules) if traits.runs else (), tmp)
+        around = _Around(desk, self.home, guarded_patterns(rules), tmp)
         if (desk.near and not _is_long(traits, args, around)) or not _touches_disk(traits):
             return _read_now(traits, args, around)
         return await to_thread.run_sync(_read_now, traits, args, around, abandon_on_cancel=True)
@@ -110,7 +112,7 @@ def _read_now(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Int
 
 def _read(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Intent:
     if tool.path is not None:
-        return _on_path(tool.name, tool.path, args, around.desk, around.tmp)
+        return _on_path(tool.name, tool.path, args, around)
     if tool.runs:
         return _on_shell(tool.name, args, around)
     if tool.fetches:
@@ -119,14 +121,14 @@ def _read(tool: ToolTraits, args: Mapping[str, Any], around: _Around) -> Intent:
     return Intent(Uses(tool.name, detail, own=tool.own, weighty=tool.weighty(detail), reading=tool.effects == "none"))
 
 
-def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], desk: Desk, tmp: OwnTmp | None) -> Intent:
-    searches = named.access == "search"
+def _on_path(tool: str, named: PathArgument, args: Mapping[str, Any], around: _Around) -> Intent:
+    desk, tmp, searches = around.desk, around.tmp, named.access == "search"
     path = args.get(named.name)
     if path is None and searches:
         path = str(desk.cwd)
     if not isinstance(path, str):
         return Intent(None)
-    place = _place(_in_own_tmp(path, tmp, named) if tmp else path, desk.cwd)
+    place = _guarded(_place(_in_own_tmp(path, tmp, named) if tmp else path, desk.cwd), around.guarded)
     if not searches:
         return Intent((Reads if named.access == "read" else Edits)(tool, (place,)), {path: place.path})
     beyond = _beyond(args.get(named.pattern), Path(place.path)) if named.pattern else ()
@@ -146,6 +148,12 @@ def _place(path: str, cwd: Path) -> Place:
     real = resolve(path, cwd)
     given = os.path.normpath(cwd / os.path.expanduser(path))  # noqa: PTH111  # as `resolve` does
     return Place(given, str(real), linked=is_linked(str(real)))
+
+
+def _guarded(place: Place, guarded: tuple[PathPattern, ...]) -> Place:
+    """By its guarded name, if it is a hard link that has one."""
+    twin = guarded_name(place.path, guarded) if place.linked and guarded else ""
+    return replace(place, given=twin) if twin else place
 
 
 def _beyond(pattern: Any, folder: Path) -> tuple[Place, ...]:

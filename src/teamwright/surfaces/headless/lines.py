@@ -41,7 +41,10 @@ _SHORT, _FEW = 256, 32  # never cut: texts of so many characters, and lists in o
 _OURS = 4  # depth of a line down to a tool's arguments
 _RULE = re.compile(r"^([A-Za-z_][\w-]*)(?:\((.*)\))?$", re.DOTALL)
 _encode = msgspec.json.Encoder().encode
-_UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_UNSAFE = re.compile(
+    "[\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
@@ -55,7 +58,12 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    return data if data.isascii() else _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode()).encode()
+    return data if data.isascii() else _UNSAFE.sub(_as_json, data.decode()).encode()
+
+
+def _as_json(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
 
 
 def _cut(value: Any, most: int, depth: int = 0) -> Any:

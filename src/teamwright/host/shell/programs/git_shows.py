@@ -5,10 +5,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from teamwright.host.shell.cwd import normal
-from teamwright.host.shell.programs.flags import Flags, Shown, Skips, Use, read_flags, split_words
+from teamwright.host.shell.programs.flags import (
+    NAMES_ALONE,
+    Flags,
+    Shown,
+    Skips,
+    Use,
+    read_flags,
+    split_words,
+)
 
 _REVISION = re.compile(r"[\w./~^@{}+-]+", re.ASCII)
 _OF_REVISION = re.compile(r"([\w./~^@{}+-]+):((?:\./)?[\w.+-][\w./+-]*)", re.ASCII)
@@ -17,6 +25,20 @@ _PATTERN = re.compile(r"[*?\[\\]")
 # For these a path excludes nothing: a log may follow a file to its earlier names.
 _WHOLE = frozenset({"log", "whatchanged", "rev-list", "status", "stash"})
 _IN_COMMITS = frozenset({"--cached", "--staged", "--merge-base"})  # for diff: the other side is a commit
+
+
+# Without a patch, these list files.
+_LISTS = frozenset(
+    """
+    --stat --numstat --shortstat --dirstat --name-only --name-status --raw --summary --quiet --no-patch q s
+    """.split()
+)
+_PATCHES = frozenset(
+    """
+    p u U W --patch --patch-with-stat --unified --function-context --word-diff --binary --text --cc c m --check L
+    """.split()
+)
+_COMMIT = re.compile(r"(?:HEAD|@)(?:[~^]\d*)*")
 
 
 class _Named(Struct):
@@ -42,6 +64,8 @@ def repository_use(name: str, flags: Flags, words: Sequence[str], cwds: Sequence
     if use is None or read is None or not use.deep:
         return use
     operands, values = read
+    if _only_lists(name, operands, values):
+        return structs.replace(use, reads=(*use.reads, "."), shown=NAMES_ALONE)
     named = _read_operands(name, operands, words, values, cwds)
     whole = name in _WHOLE or named.is_whole
     reads = (*use.reads, *named.inside, *(["."] if whole or named.unsure else []))
@@ -56,6 +80,13 @@ def repository_use(name: str, flags: Flags, words: Sequence[str], cwds: Sequence
         "git",
     )
     return Use(reads, deep=True, shown=shown)
+
+
+def _only_lists(name: str, operands: Sequence[str], values: Mapping[str, Sequence[str]]) -> bool:
+    """Does it show names and numbers alone? `git show` prints a blob whatever its flags."""
+    if _LISTS.isdisjoint(values) or not _PATCHES.isdisjoint(values):
+        return False
+    return name == "diff" or (name == "show" and all(map(_COMMIT.fullmatch, operands)))
 
 
 def _sources(

@@ -7,6 +7,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from teamwright.host.shell.programs.flags import ON_DISK, Shown, Skips
+from teamwright.host.shell.programs.git import without_git_options
 
 
 class _Tree(Struct, frozen=True):
@@ -33,16 +34,16 @@ _TREES = {
     "diff": _Tree(re.compile(r"-[A-Za-z]*r[A-Za-z]*|--recursive")),
 }
 _BARE = frozenset({"tar", "gtar", "bsdtar", "7z", "7za", "7zr", "7zz"})
-_OF_GIT = frozenset({"archive", "bundle", "fast-export", "format-patch", "checkout-index"})
+_OF_GIT = frozenset({"archive", "bundle", "fast-export", "format-patch", "checkout-index", "grep", "diff", "show"})
+_PATCH = re.compile(r"-[a-z]*[pu]|--patch.*|--cc|-[SGL].*")
 _TRACKED = Shown(frozenset({"index", "history"}), program="git")
 
 
 def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
     """The operands below which everything may be shown, and how much of that; most commands have none."""
     name = words[0].rpartition("/")[2]
-    if name == "git" and not _OF_GIT.isdisjoint(words[1:2]):
-        behind = [word for word in words[2:] if not word.startswith("-")][1:] if words[1] == "archive" else []
-        return behind or ["."], structs.replace(_TRACKED, whole=not behind)
+    if name == "git":
+        return _of_git(without_git_options(words)[1:])
     tree = _TREES.get(name)
     if tree is None or not any(tree.when.fullmatch(word) for word in _where_flags_are(name, words)):
         return [], ON_DISK
@@ -51,6 +52,18 @@ def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
         named = named[:-1]
     out = _left_out(words) if tree.skips else ()
     return named or (["."] if tree.here else []), structs.replace(ON_DISK, skips=Skips(out, out), program=name)
+
+
+def _of_git(words: Sequence[str]) -> tuple[list[str], Shown]:
+    """Of a command that is not known in full."""
+    name = "".join(words[:1])
+    if name not in _OF_GIT and not (name == "log" and any(map(_PATCH.fullmatch, words))):
+        return [], ON_DISK
+    named = [word for word in words[1:] if not word.startswith("-")]
+    if "--no-index" in words:
+        return named if name == "diff" else named[1:] or ["."], ON_DISK
+    behind = named[1:] if name == "archive" else []
+    return behind or ["."], structs.replace(_TRACKED, whole=not behind)
 
 
 def _where_flags_are(name: str, words: Sequence[str]) -> Sequence[str]:
