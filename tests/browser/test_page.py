@@ -80,8 +80,8 @@ def test_text_never_becomes_markup_and_the_address_says_what_is_open(
     assert tab.url.endswith(f"/s/{id}/a/{id}") and tab.evaluate("document.cookie") == ""
 
 
-SMALL = """() => [...document.querySelectorAll("main button")].filter((one) => one.offsetHeight && one.offsetHeight < 44)
-  .map((one) => `${one.innerText} ${one.offsetHeight}`)"""
+SMALL = """() => [...document.querySelectorAll("main button")]
+  .filter((one) => one.offsetHeight && one.offsetHeight < 44).map((one) => `${one.innerText} ${one.offsetHeight}`)"""
 
 
 @pytest.mark.spec("N27")
