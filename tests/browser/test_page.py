@@ -9,7 +9,7 @@ import pytest
 
 from browser_kit import OpenPage, asking
 from landing_kit import branch
-from program import Program, bash
+from program import Program, bash, tool
 from web_kit import WebHub
 from worktree_kit import new_repo
 
@@ -78,6 +78,23 @@ def test_text_never_becomes_markup_and_the_address_says_what_is_open(
     tab.go_back()
     talk.get_by_text("the end", exact=True).wait_for()
     assert tab.url.endswith(f"/s/{id}/a/{id}") and tab.evaluate("document.cookie") == ""
+
+
+SMALL = """() => [...document.querySelectorAll("main button")]
+  .filter((one) => one.offsetHeight && one.offsetHeight < 44).map((one) => `${one.innerText} ${one.offsetHeight}`)"""
+
+
+@pytest.mark.spec("N27")
+def test_tasks_and_mail_have_targets_for_a_thumb(program: Program, page: OpenPage) -> None:
+    lead = [tool("TeamCreate", team_name="crew"), tool("TaskCreate", subject="grammar", description="x")]
+    mate = tool("Agent", description="x", prompt="SCRIPT:ada", subagent_type="general-purpose", name="ada")
+    script = {"main": [*lead, mate, "done"], "ada": ["idle"]}
+    id = program.prompt(script, "--dangerously-skip-permissions").result["session_id"]
+    tab = page(f"/s/{id}/tasks", 360, 740, has_touch=True)
+    for path, shown in (("tasks", "grammar"), ("mail", "is idle")):
+        tab.get_by_role("link", name=path.capitalize()).first.click()
+        tab.get_by_role("main").get_by_text(shown).first.wait_for()
+        assert tab.evaluate(SMALL) == [], path
 
 
 @pytest.mark.spec("N27")

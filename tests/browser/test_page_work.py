@@ -151,3 +151,22 @@ def test_mail_and_team_have_the_width_of_a_phone(program: Program, web: WebHub, 
     table = tab.get_by_role("group", name="Cost of each agent")
     table.wait_for()
     assert table.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+@pytest.mark.spec("N6", "N13")
+def test_a_full_link_for_one_session_offers_nothing_else(program: Program, web: WebHub, page: OpenPage) -> None:
+    agent = tool("Agent", description="look around", prompt="SCRIPT:child", subagent_type="general-purpose")
+    script = {"main": [agent, "done"], "child": ["the report"]}
+    id = program.prompt(script, "--dangerously-skip-permissions").result["session_id"]
+    tab = page(f"/s/{id}/a/{id}", token=web.link("--session", id)["token"])
+    tab.get_by_role("textbox", name="Message main").wait_for()
+    tab.get_by_text("What you say resumes it.").wait_for()
+    for name in ("New session", "Links"):
+        assert tab.get_by_role("navigation", name="Sessions").get_by_role("link", name=name).count() == 0
+    child = next(a["id"] for a in web.get(f"/api/sessions/{id}").json["agents"] if a["parent"])
+    tab.goto(f"http://127.0.0.1:{web.port}/s/{id}/a/{child}")
+    tab.get_by_text("Write to its main agent to resume it.").wait_for()
+    assert tab.get_by_role("textbox").count() == 0
+    tab.goto(f"http://127.0.0.1:{web.port}/links")
+    tab.get_by_text("Nothing is running").wait_for()
+    assert tab.get_by_role("button", name="New link").count() == 0

@@ -47,6 +47,22 @@ async def test_commands_that_need_no_model(shop: Workshop) -> None:
         assert "Say hello to the-world." in transcript
 
 
+@pytest.mark.spec("J5", "J20")
+async def test_a_command_takes_what_is_attached_to_it(shop: Workshop) -> None:
+    shop.play(["hello", "again"])
+    (shop.project / ".claude" / "commands").mkdir(parents=True)
+    (shop.project / ".claude" / "commands" / "greet.md").write_text("Say hello to $ARGUMENTS.")
+    link = {"type": "resource_link", "uri": f"file://{shop.project}/notes.md", "name": "notes.md"}
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        assert await editor.prompt(session, "/greet the-world", link) == "end_turn"
+        transcript = next((shop.home / ".teamwright" / "projects").rglob(f"{session}.jsonl")).read_text()
+        assert "Say hello to the-world." in transcript and f"[notes.md]({shop.project}/notes.md)" in transcript
+        assert await editor.prompt(session, "/cost", link) == "end_turn" and "$" in editor.text(session)
+        assert await editor.prompt(session, "/no/such/file is missing", link) == "end_turn"
+        assert editor.text(session).endswith("again")
+
+
 @pytest.mark.spec("J20", "J32")
 @pytest.mark.parametrize("young", [True, False])
 async def test_a_compaction_is_told(shop: Workshop, young: bool) -> None:

@@ -86,3 +86,22 @@ def test_changes_are_those_of_the_command_and_an_unsafe_merge_changes_nothing(pr
     assert refused.status == 409 and "old.txt" in refused.json["error"]
     assert file.read_text() == "one\nzwei\nthree\n" and git(program.project, "status", "--porcelain") == ""
     assert hub.post(f"{path}/nothing/merge").status in (404, 409)
+
+
+@pytest.mark.spec("N8", "N19")
+def test_a_new_file_is_shown_and_a_link_is_not_followed(program: Program, hub: WebHub) -> None:
+    git(program.project, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "A Person"), ("user.email", "person@localhost")):
+        git(program.project, "config", name, value)
+    (program.project / "old.txt").write_text("one\n")
+    save(program.project)
+    (program.root / "secret").write_text("hush\n")
+    agent = tool("Agent", description="add some", prompt="SCRIPT:add", isolation="worktree")
+    command = f"echo added > new.txt && ln -s {program.root}/secret link && ln -s {program.root} folder"
+    script = {"main": [agent, "done"], "add": [bash(command), "done"]}
+    id = program.prompt(script, "--dangerously-skip-permissions").result["session_id"]
+    path = f"/api/sessions/{id}/changes"
+    one = f"{path}/{hub.get(path).json['worktrees'][0]['name']}/diff?path="
+    assert [row["text"] for row in hub.get(f"{one}new.txt").json["rows"]] == ["added"]
+    assert [row["text"] for row in hub.get(f"{one}link").json["rows"]] == [f"{program.root}/secret"]
+    assert b"hush" not in hub.get(f"{one}folder/secret").body

@@ -16,25 +16,33 @@ from teamwright.surfaces.acp.protocol.wire import PARAMS, RpcError
 
 
 class SaidPrompt(Struct, frozen=True):
-    """`typed` are the person's own words, `trace` is the editor's span."""
+    """`typed` are the person's own words, `attached` is what came with them, `trace` is the editor's span."""
 
     content: tuple[Content, ...]
     typed: str
+    attached: tuple[Content, ...] = ()
     trace: str = ""
 
     def op(self, content: Sequence[Content] = ()) -> Say:
-        """The op for the main agent, with other content if that is given."""
-        return Say(tuple(content) or self.content, typed=self.typed, trace=self.trace)
+        """The op for the main agent. `content`, if given, replaces the words and leaves what is attached to them."""
+        return Say((*content, *self.attached) if content else self.content, typed=self.typed, trace=self.trace)
+
+    @property
+    def words(self) -> str:
+        """The person's words, followed by what is attached as text."""
+        return "\n".join([self.typed, *(part.text for part in self.attached if isinstance(part, Text))])
 
 
 def prompt_of(asked: PromptRequest) -> SaidPrompt:
     """Raises RpcError for content that was not offered, or an empty prompt."""
     blocks = asked.prompt
-    content = tuple(_content(block) for block in blocks)
-    kept = tuple(part for part in content if isinstance(part, Image) or part.text.strip())
+    content = [(block.type, _content(block)) for block in blocks]
+    kept = [(kind, part) for kind, part in content if isinstance(part, Image) or part.text.strip()]
     if not kept:
         raise RpcError(PARAMS, "the prompt says nothing")
-    return SaidPrompt(kept, "\n".join(block.text for block in blocks if block.type == "text"), asked.trace)
+    typed = "\n".join(block.text for block in blocks if block.type == "text")
+    attached = tuple(part for kind, part in kept if kind != "text")
+    return SaidPrompt(tuple(part for _, part in kept), typed, attached, asked.trace)
 
 
 def _content(block: ContentBlock) -> Content:

@@ -223,7 +223,7 @@ class Thread:
             raise RpcError(INTERNAL, ENDED)
         if pending.cancelled:
             pending.end("cancelled")
-        elif len(said.content) == 1 and (name := commands.split_command(said.typed)[0]):
+        elif name := commands.split_command(said.typed)[0]:
             await self._run_command(name, said, pending)
         else:
             await self.prompts.say(self.port, said.op(), pending)
@@ -234,7 +234,7 @@ class Thread:
 
         async def run() -> None:
             if name in commands.OWN:
-                await self._run_own(name, said.typed)
+                await self._run_own(name, said.words)
                 pending.end("end_turn")
             else:
                 await self._expand(said, pending)

@@ -1,5 +1,6 @@
 """Changes in agents' worktrees: listed, compared, tried out and merged, as the command does it."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from anyio import to_thread
 
 from teamwright.core.errors import ToolError, UsageError
+from teamwright.host.files.paths import open_judged
 from teamwright.host.git.run import git_text
 from teamwright.host.git.worktrees.listing import tip_of, view
 from teamwright.host.git.worktrees.merge import merge, preview_merge
@@ -17,6 +19,7 @@ from teamwright.surfaces.web.server.errors import Refused, not_there
 from teamwright.tools.bounds import visible
 
 MOST_ROWS = 20_000
+MOST_NEW = 1_000_000  # bytes of a file that git does not know
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 Json = dict[str, Any]
@@ -68,15 +71,23 @@ async def diff(cwd: Path, name: str, path: str) -> Json:
     else:
         told = await git_text(*options, tree.base, await tip_of(found), "--", path, cwd=tree.repo)
     rows = rows_in(told)
-    if not rows and (new := tree.path / path).is_file():
-        rows = await to_thread.run_sync(_new_rows, new)
+    if not rows:
+        rows = await to_thread.run_sync(_new_rows, tree.path, path)
     return {"path": visible(path), "rows": rows[:MOST_ROWS], "cut": len(rows) > MOST_ROWS}
 
 
-def _new_rows(path: Path) -> list[Json]:
-    """Rows for a file that git does not know yet."""
-    text = visible(path.read_bytes()[:1_000_000].decode(errors="replace")).expandtabs(4)
-    lines = text.removesuffix("\n").split("\n")
+def _new_rows(root: Path, path: str) -> list[Json]:
+    """Rows for a file that git does not know yet. A link is where it leads, as in git: it is never followed."""
+    new = root.resolve() / path
+    try:
+        if new.is_symlink():
+            found = os.fsencode(new.readlink())
+        else:
+            with open(open_judged(new), "rb") as file:  # noqa: PTH123
+                found = file.read(MOST_NEW)
+    except (OSError, ToolError):
+        return []
+    lines = visible(found.decode(errors="replace")).expandtabs(4).removesuffix("\n").split("\n")
     return [{"kind": "add", "text": line, "number": n} for n, line in enumerate(lines, 1)]
 
 

@@ -248,15 +248,16 @@ function foot(session, agent) {
   if (state.role !== "full") return h("footer.composer", null, h("p.dim", null, "You are watching."));
   const ended = session.state === "ended" || session.state === "gone";
   if (!session.steerable && !ended) return h("footer.composer", null, h("p.dim", null, "Runs without a door: you can watch. Start it with --listen to take part."));
+  const deaf = ended && agent.id !== session.id; // only the main agent begins again with what is said
   const name = `say-${agent.id}`;
   const queued = (session.queue || []).filter((one) => one.agent === agent.id);
   const label = nameOf(agent);
   return h("footer.composer", null,
-    ended ? h("p.dim.small", null, session.state === "gone" ? "Its program has ended. " : "It has ended. ", "What you say resumes it.",
+    ended ? h("p.dim.small", null, session.state === "gone" ? "Its program has ended. " : "It has ended. ", deaf ? "Write to its main agent to resume it." : "What you say resumes it.",
       session.state === "gone" ? button("Resume", () => act(name, `/api/sessions/${session.id}/resume`, {}), { kind: "small", busy: state.busy.has(name) }) : null) : null,
     queued.map((one) => h("div.queued", { key: one.letter }, h("span.dim", null, "queued"), h("span.cut", null, one.text),
       button("Take back", () => takeBack(session, agent, one), { kind: "small" }))),
-    h("form", { onsubmit: (event) => (event.preventDefault(), say(session, agent)) },
+    deaf ? null : h("form", { onsubmit: (event) => (event.preventDefault(), say(session, agent)) },
       h("textarea", {
         "aria-label": `Message ${label}`, placeholder: `Message ${label.length > 28 ? `${label.slice(0, 27)}…` : label}`, rows: 1, value: state.drafts.get(agent.id) || "",
         oninput: (event) => (state.drafts.set(agent.id, event.target.value), grow(event.target)),
