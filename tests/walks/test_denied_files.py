@@ -36,3 +36,30 @@ async def test_a_denied_file_restricts_what_shows_it_and_nothing_else(walker: Wa
         assert failed == (command in REFUSED), (command, text)
         assert "CANARY" not in text
     assert "--exclude=.env" in walk.results[len(RUN) + 3][0]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M3", "W1")
+async def test_a_worktree_shows_and_changes_no_copy_of_a_denied_file(walker: Walker) -> None:
+    """A rule on a path of the project also counts where a worktree has that file: any agent may enter one unasked."""
+    git(walker, "init", "-q", "-b", "main")
+    (walker.project / "secrets").mkdir()
+    (walker.project / "secrets/k").write_text("KEY=CANARY\n")
+    (walker.project / "a.txt").write_text("hello\n")
+    git(walker, "add", "-A")
+    git(walker, "commit", "-qm", "one")
+    rules = {"deny": ["Read(./secrets/**)", "Edit(/gen/**)"]}
+    tree = ".teamwright/worktrees/w"
+    refused = [
+        call("Read", file_path="secrets/k"),
+        *(call("Bash", command=words) for words in ("cat secrets/k", "git show HEAD:secrets/k", "grep -r KEY .")),
+        call("Write", file_path="gen/new", content="x"),
+        call("Bash", command="mkdir gen"),
+    ]
+    shown = [call("Grep", pattern="KEY|hello", output_mode="content"), call("Read", file_path="a.txt")]
+    outside = [call("Read", file_path=f"{tree}/secrets/k"), call("Bash", command=f"cat {tree}/secrets/k")]
+    steps = [call("EnterWorktree", name="w"), *refused, *shown, call("ExitWorktree", action="keep"), *outside, "done"]
+    walk = await walker.walk(steps, mode="acceptEdits", settings=json.dumps({"permissions": rules}))
+    texts, failed = zip(*walk.results, strict=True)
+    assert failed == (False, *[True] * len(refused), False, False, False, True, True), walk.results
+    assert "CANARY" not in "".join(texts) and "hello" in texts[len(refused) + 1]

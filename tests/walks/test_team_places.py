@@ -71,6 +71,20 @@ def test_a_teammate_works_in_its_worktree_wherever_it_runs(program: Program, pla
     assert "Its worktree was kept" in program.transcript().read_text() and not (program.project / "where").exists()
 
 
+@pytest.mark.spec("E6", "A15")
+@pytest.mark.parametrize("flag", ["--allowed-tools=Bash(touch *)", "--coordinator", "--assistant"])
+def test_prompt_and_tools_are_the_same_wherever_it_runs(program: Program, flag: str) -> None:
+    told = []
+    for name in ("in-process", "local"):
+        ran = program.prompt({"main": [CREATE, mate("ada"), "on"], "ada": ["idle"]}, flag, "--teammate-mode", name)
+        assert ran.rc == 0, ran.err
+        session = ran.result["session_id"]
+        prompts = (program.state / "projects").glob(f"*/{session}/prompts/*")
+        told.append([text for text in map(Path.read_text, prompts) if "You are ada" in text])
+        assert program.run("teams", "delete", "crew").rc == 0
+    assert len(told[0]) == 1 and told[0] == told[1]
+
+
 @pytest.mark.spec("H2", "E6")
 def test_a_planning_teammate_cannot_write_anywhere(program: Program, place: list[str]) -> None:
     made = program.project / "made"

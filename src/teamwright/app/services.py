@@ -204,7 +204,7 @@ class Services:
 
     @property
     def approver(self) -> Put | None:
-        return self.questions.put if self.asked else None
+        return self.questions.put if self.asked or self.answer else None
 
     @lazy
     def sandbox(self) -> "SessionFence | None":

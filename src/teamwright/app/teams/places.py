@@ -27,6 +27,9 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPEN
 _NO_ENGINE = "There is no engine, so teammates run here: `remote` needs one. `--engine URL` names it."
 # What a teammate's process takes over unchanged; everything else is the lead's own or cannot be passed on.
 SHARED = (
+    "assistant",
+    "coordinator",
+    "proactive",
     "fallback_model",
     "effort",
     "may_bypass",

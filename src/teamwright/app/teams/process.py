@@ -27,7 +27,7 @@ class TeammateServices(Services):
     def __init__(self, setup: Setup, store: Store, packed: Packed) -> None:
         super().__init__(setup, store, packed.since)
         self._packed = packed
-        self.answer, self.asked = PermissionForwarder(self, packed.agent).put, True
+        self.answer = PermissionForwarder(self, packed.agent).put
 
     @property
     def places(self) -> None:

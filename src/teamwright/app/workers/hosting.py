@@ -65,7 +65,7 @@ class HostedServices(Services):
         self._table = RemoteTable(ground.space.database)
         place = Place(str(room.path), str(self.workspace.user.resolve()), ground.name)
         asks = Consulting(self, self._table, charter, ground.news, place)
-        self.answer, self.asked = asks.put, True
+        self.answer, self.asked = asks.put, charter.asked
         self.points = LeadPoints(self, self.workspace.cwd, asks=asks)
 
     @property

@@ -161,6 +161,20 @@ def _in_order(wanted: Sequence[re.Pattern[str]], text: str) -> bool:
 
 # --- paths
 
+_WORKTREE = re.compile(r"/\.teamwright/worktrees/[^/]+(?=/|\Z)")
+
+
+def copied_from(path: str) -> str:
+    """The path in the main tree of which a path in one of our worktrees is a copy; any other path as it is."""
+    return _WORKTREE.sub("", path) or "/" if "/.teamwright/worktrees/" in path else path
+
+
+def copied_to(path: str, tree: str) -> str:
+    """Where the worktree that holds `tree` has its copy of a path of the main tree; the path itself if none does."""
+    found = _WORKTREE.search(tree)
+    main = tree[: found.start()] if found else ""
+    return f"{tree[: found.end()]}{path[len(main) :]}" if found and path.startswith(f"{main}/") else path
+
 
 class PathPattern(Struct, frozen=True):
     """`start` is the path of the literal beginning; `parts` are the plain components below the base.
@@ -175,10 +189,16 @@ class PathPattern(Struct, frozen=True):
     literal: bool
 
     def covers(self, path: str, *, wide: bool) -> bool:
-        return (self.wide if wide else self.narrow).fullmatch(path) is not None
+        """`wide`: also what a worktree has in the place of a covered file."""
+        if not wide:
+            return self.narrow.fullmatch(path) is not None
+        return any(self.wide.fullmatch(name) is not None for name in {path, copied_from(path)})
 
     def may_cover_below(self, directory: str) -> bool:
-        """Could the pattern cover something below this directory?"""
+        """Could the pattern cover something below this directory, if it is read widely?"""
+        return any(self._may_cover_below(name) for name in {directory, copied_from(directory)})
+
+    def _may_cover_below(self, directory: str) -> bool:
         inside = self.start == directory or self.start.startswith(directory.rstrip("/") + "/")
         return inside or directory.startswith(self.start.rstrip("/") + "/")
 
