@@ -35,7 +35,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack, cast, get_args
+from typing import Annotated, Any, TypedDict, Unpack, cast, get_args
 
 import anyio
 import msgspec
@@ -108,7 +108,17 @@ class session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._session is not None
-        await self._session.__aexit__(kind, error, trace)
+        try:
+            await self._session.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            if _alone(group) is not error:
+                raise
+
+
+def _alone(error: BaseException) -> BaseException:
+    """The only error in a group that task groups have put around it."""
+    inside: Sequence[BaseException] = getattr(error, "exceptions", ())
+    return _alone(inside[0]) if len(inside) == 1 else error
 
 
 async def query(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:
@@ -135,6 +145,7 @@ def query_sync(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[Ses
 def _read(cwd: str | Path, given: SessionOptions) -> Options:
     if unknown := sorted(given.keys() - SessionOptions.__annotations__.keys()):
         raise TypeError(f"session() has no argument {', '.join(map(repr, unknown))}")
+    _check_plain(cast("Mapping[str, Any]", given))
     tools, model, mode = _tools(given.get("tools", ())), _model(given.get("model")), _mode(given.get("permission_mode"))
     asked = {t.spec.name for t in tools if isinstance(t, FunctionTool) and t.ask}
     unasked = [t.spec.name for t in tools if t.spec.name not in asked]
@@ -181,6 +192,34 @@ def _environment(given: SessionOptions) -> dict[str, str]:
 
 
 # --- checks of what callers pass, because not everybody runs a type checker
+
+
+class _Plain(msgspec.Struct):
+    """Arguments that need no more than a type."""
+
+    effort: Effort | int | None = None
+    max_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_budget_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    fallback_model: str | None = None
+    system_prompt: str | None = None
+    resume: str | None = None
+    session_id: str | None = None
+    hooks: dict[str, list[Any]] | None = None
+    mcp_servers: dict[str, dict[str, Any]] | None = None
+    schema: dict[str, Any] | None = None
+    env: dict[str, str] | None = None
+    keep_files: bool = False
+    trust: bool = False
+
+
+def _check_plain(given: Mapping[str, Any]) -> None:
+    try:
+        msgspec.convert({name: given[name] for name in _Plain.__struct_fields__ if name in given}, _Plain)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).partition(" - at `$.")
+        raise UsageError(f"{place.rstrip('`')}: {words[:1].lower()}{words[1:]}") from None
+    if (answer := given.get("answer")) is not None and not callable(answer):
+        raise UsageError(f"answer: {answer!r} is no function")
 
 
 def _model(given: Any) -> Any:

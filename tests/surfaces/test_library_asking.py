@@ -12,6 +12,7 @@ from teamwright import (
     AgentDefinition,
     Image,
     ScriptedModel,
+    SessionBusy,
     ToolError,
     ToolResult,
     UsageError,
@@ -269,11 +270,53 @@ async def test_a_plain_function_is_made_a_tool(place: dict[str, Any]) -> None:
         ({"schema": {"type": "object", "properties": 7}}, "is no JSON schema"),
         ({"add_dirs": "/tmp"}, "takes a list"),
         ({"model": 7}, "7 is neither a name nor a model"),
+        ({"effort": "huge"}, "effort: invalid enum value 'huge'"),
+        ({"max_turns": 0}, "max_turns: expected `int` >= 1"),
+        ({"max_turns": "3"}, "max_turns: expected `int"),
+        ({"max_budget_usd": -1}, "max_budget_usd: expected `float` > 0"),
+        ({"max_budget_usd": float("nan")}, "max_budget_usd: expected"),
+        ({"hooks": [plain]}, "hooks: expected `object"),
+        ({"mcp_servers": {"a": "b"}}, "mcp_servers.*: expected `object`, got `str`"),
+        ({"schema": "x"}, "schema: expected `object"),
+        ({"system_prompt": 7}, "system_prompt: expected `str"),
+        ({"answer": 7}, "answer: 7 is no function"),
     ],
 )
 def test_wrong_arguments_are_errors_at_once(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         session(**wrong)
+
+
+@pytest.mark.anyio
+async def test_an_op_that_does_not_fit_leaves_the_session_readable(place: dict[str, Any]) -> None:
+    ops: Any = teamwright
+    wrong = [ops.SetEffort("huge"), ops.Say("text"), ops.Say(("text",)), ops.AddRules(("Bash",), "may"), "hello"]
+    wrong.append(ops.AddDirectories((7,)))
+    with anyio.fail_after(LIMIT):
+        async with session(model=ScriptedModel(["one"]), **place) as agent:
+            for op in wrong:
+                with pytest.raises(UsageError, match="is no op with these values"):
+                    await agent.submit(op)
+            await agent.submit(ops.SetEffort("high"))
+            await agent.submit(ops.AddDirectories([place["cwd"]]))
+            assert (await agent.ask("x")).text == "one"
+        async with session(model=ScriptedModel({"main": ["two"]}), resume=agent.id, **place) as again:
+            assert again.id == agent.id and again.main.history.messages
+
+
+@pytest.mark.anyio
+async def test_an_error_of_the_code_comes_out_as_it_is(place: dict[str, Any]) -> None:
+    with anyio.fail_after(LIMIT):
+        with pytest.raises(UsageError, match="cannot be read"):
+            await query(["x", Path("none.png")], model=ScriptedModel(["one"]), **place)
+        with pytest.raises(SessionBusy):
+            async with session(model=ScriptedModel(["one"]), **place) as agent:
+                await agent.ask("x")
+                async with session(model=ScriptedModel(["two"]), resume=agent.id, **place):
+                    pass
+        with pytest.raises(KeyError, match="mine"):
+            async with session(model=ScriptedModel(["one"]), **place):
+                raise KeyError("mine")
 
 
 def test_an_unknown_argument_is_a_type_error() -> None:

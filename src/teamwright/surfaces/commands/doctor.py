@@ -96,8 +96,11 @@ def _without_password(address: str) -> str:
 def _settings(ground: Workspace) -> Iterator[Check]:
     for note in ground.notes:
         yield Check("settings", "note", note)
-    trusted = "is trusted" if ground.trusted else "is not trusted"
-    yield Check("directory", "ok", f"{ground.project} {trusted}")
+    if ground.trusted:
+        yield Check("directory", "ok", f"{ground.project} is trusted")
+    else:
+        words = "is not trusted: its settings, hooks and servers are not used; `teamwright trust` trusts it"
+        yield Check("directory", "note", f"{ground.project} {words}")
 
 
 def _sandbox(ground: Workspace) -> list[Check]:

@@ -13,7 +13,7 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 USUAL = "default"  # of effort: the provider's default
 MODE_NAMES: dict[Mode, tuple[str, str]] = {
     "default": ("Ask", "asks before commands and changes"),
-    "acceptEdits": ("Accept edits", "changes files unasked, asks before commands"),
+    "acceptEdits": ("Accept edits", "changes files without asking, asks before commands"),
     "plan": ("Plan", "reads and searches only, until you approve a plan"),
     "dontAsk": ("Don't ask", "denies what no rule allows"),
     "bypassPermissions": ("Bypass permissions", "asks nothing"),

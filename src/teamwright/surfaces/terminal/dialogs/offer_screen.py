@@ -27,7 +27,7 @@ def offered(tier: str) -> str:
         "Commands of agents would\n"
         "• write only in your working directories and their tmp\n"
         f"• not see your keys, and {hosts}\n"
-        "• run unasked; to run outside of it, they ask you\n"
+        "• run without asking; outside of it, they need your approval\n"
         "\n"
         "Docker, sudo and ssh agents do not work inside. You can name commands that always run outside."
     )
