@@ -102,6 +102,7 @@ class session:
 
     async def __aenter__(self) -> Session:
         self._session = await open_session(self._options)
+        self._session.checks_ops = True
         return await self._session.__aenter__()
 
     async def __aexit__(

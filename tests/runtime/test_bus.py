@@ -100,7 +100,7 @@ async def test_of_an_agent_that_resumes_later_only_new_lines_are_caught_up(desk:
     for _ in range(3):
         desk.transcripts[TWO].append(ToolStarted(CallId("before")), 1)
     watch = desk.bus.watch(most=4)
-    desk.bus.meet(TWO, 3)
+    desk.bus.agents[TWO] = desk.bus.first[TWO] = 3
     desk.work(10, TWO)
     watch.close()
     assert [n for _, n in places(await read(watch))] == list(range(4, 14)) and watch.lagged

@@ -97,11 +97,6 @@ class Bus(Struct, eq=False):
     # called at once for everything that happens in this process; they never raise
     taps: list[Callable[[Record], None]] = []
 
-    def meet(self, agent: AgentId, lines: int) -> int:
-        """An agent comes, whose transcript has so many lines. Returns the last line that is known of it."""
-        self.first.setdefault(agent, lines)
-        return self.agents.setdefault(agent, lines)
-
     def publish(self, record: Record, *, elsewhere: bool = False) -> None:
         """`elsewhere`: another process does it, and we only show it, so no tap hears it."""
         if record.n:

@@ -59,7 +59,8 @@ class AgentFactory(Struct, kw_only=True):
 
     def make(self, spec: AgentSpec, history: History, transcript: Transcript) -> Agent:
         """Make an agent on an open transcript; its prompt is still to be rendered."""
-        self.bus.meet(spec.id, transcript.lines)  # lines from before anybody could watch
+        for places in (self.bus.first, self.bus.agents):
+            places.setdefault(spec.id, transcript.lines)  # lines from before anybody could watch
         return Agent(spec, history, transcript, self)
 
     def seat(self, agent: Agent, spec: AgentSpec, transcript: Transcript) -> SessionTurn:

@@ -58,7 +58,8 @@ class RemoteEvents:
             return
         path = self._files(member.agent).agent(member.agent)
         lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        self._tails[member.agent] = TranscriptTail(path, self._bus.meet(member.agent, lines))
+        self._bus.first.setdefault(member.agent, lines)
+        self._tails[member.agent] = TranscriptTail(path, self._bus.agents.setdefault(member.agent, lines))
         self._states[member.agent] = member.state
         self._begun.add(member.agent)
 
