@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from teamwright.core.data.conversation.history import NEVER_BEGUN, NOT_RUN, STOPPED, UNKNOWN, fold
 from teamwright.core.data.event import (
+    Compacted,
     Denied,
     Durable,
     LettersTaken,
@@ -164,3 +165,16 @@ def test_a_result_for_a_call_id_is_kept_once_for_each_reply() -> None:
     assert [c.id for c in pen.history.open_calls] == [two.id]
     pen.end(two)
     assert [b.call_id for b in pen.history.messages[-1].blocks] == [CallId(one.id), CallId(two.id)]
+
+
+@pytest.mark.spec("Y4", "I1")
+def test_the_last_words_outlive_a_compaction_and_give_way_to_newer_ones() -> None:
+    """An agent that fails right after one has still said what it had said."""
+    said, later = Message("assistant", (Text("pump 7"),)), Message("assistant", (Text("pump 8"),))
+    short = Compacted((user("the gist"),), "auto", 9, Usage())
+    history = fold([START, Replied(said, "end_turn", Usage()), short])
+    assert history.last_words == "pump 7"
+    history.apply(short)
+    assert history.last_words == "pump 7" and not history.speaks_last
+    history.apply(Replied(later, "end_turn", Usage()))
+    assert history.last_words == "pump 8"

@@ -23,6 +23,7 @@ from teamwright import (
     tool,
 )
 from teamwright.core.data.message import Request
+from teamwright.tools.structured import StructuredOutput
 
 LIMIT = 20.0
 
@@ -186,6 +187,26 @@ async def test_an_answer_by_a_schema_is_data(place: dict[str, Any]) -> None:
         told = [m.text for m in model.requests[1].messages if m.role == "user"]
         assert "StructuredOutput" in told[-1]
         assert (await query("1 + 2?", model=ScriptedModel([right]), schema=SCHEMA, **place)).data == {"sum": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"$ref": "#/nope"}, "#/nope"),
+        ({"properties": {"a": {"items": {"$ref": "http://127.0.0.1:9/x"}}}}, "127.0.0.1:9"),
+        ({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"anyOf": [{"$ref": "#b"}]}}}, "#b"),
+        ({"properties": {"$ref": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"const": {"$ref": "x"}}}}, ""),
+        ({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}, ""),
+        ({"properties": {"a": {"$ref": "u:b#/$defs/c"}}, "$defs": {"b": {"$id": "u:b", "$defs": {"c": {}}}}}, ""),
+    ],
+)
+def test_a_schema_may_refer_to_what_is_in_it(schema: dict[str, Any], fault: str) -> None:
+    """Nothing is fetched, and an answer is not needed to find out."""
+    if fault:
+        with pytest.raises(UsageError, match=fault):
+            StructuredOutput(schema)
+    else:
+        StructuredOutput(schema)
 
 
 PNG = base64.b64decode(

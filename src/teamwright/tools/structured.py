@@ -31,7 +31,7 @@ class StructuredOutput:
             Draft202012Validator.check_schema(schema)
         except SchemaError as error:
             raise UsageError(f"the schema of an answer is no JSON schema: {error.message}") from None
-        self._validator: Any = Draft202012Validator(schema)
+        self._validator: Any = Draft202012Validator(schema, registry=_known(schema))
         self.spec = ToolSpec(NAME, DESCRIPTION, {"type": "object", **schema})
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -41,6 +41,28 @@ class StructuredOutput:
             raise ToolError(f"{where}: {wrong.message}. Call {NAME} again with an answer that fits its schema.")
         done = said(_DONE, {"structured_output": dict(args)})
         return Outcome(done.content, done.data, ends_turn=True)
+
+
+def _known(schema: Mapping[str, Any]) -> Any:
+    """What the schema may refer to: itself and JSON Schema; nothing is fetched. Raises UsageError if it refers to
+    anything else."""
+    from jsonschema_specifications import REGISTRY  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
+
+    known: Any = REGISTRY
+    whole: Any = DRAFT202012.create_resource(schema)
+    left: list[tuple[Any, Any]] = [(whole, known.with_resource("", whole).resolver())]
+    while left:
+        part, resolver = left.pop()
+        ref: Any = part.contents.get("$ref") if hasattr(part.contents, "get") else None
+        try:
+            if isinstance(ref, str):
+                resolver.lookup(ref)
+        except Unresolvable:
+            raise UsageError(f"the schema of an answer refers to {ref!r}, which is not in it") from None
+        left += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
+    return known
 
 
 class WantsData:

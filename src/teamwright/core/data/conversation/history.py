@@ -67,6 +67,7 @@ class History(Struct, eq=False):
     prompts: list[str] = []  # what a person or a parent asked for, as text, from the beginning
     prompted: int = 0  # number of prompts; rewinds count too, because grants given for one prompt end there
     heard: list[str] = []  # the prompts and the person's answers in between
+    said: str = ""  # its last words before a compaction
     changed: dict[str, None] = {}  # files written by its own tools
     calls: dict[CallId, ToolCall] = {}  # calls of the last reply, as long as results are missing
     results: dict[CallId, ToolResult] = {}
@@ -104,7 +105,7 @@ class History(Struct, eq=False):
     @property
     def last_words(self) -> str:
         """The last text of the agent."""
-        return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), "")
+        return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), self.said)
 
     def apply(self, event: Durable) -> None:
         match event:
@@ -180,6 +181,7 @@ class History(Struct, eq=False):
         self.results, self.begun = {}, set()
 
     def _compacted(self, event: Compacted) -> None:
+        self.said = self.last_words
         self.messages = list(event.messages)
         self.calls, self.results, self.begun = {}, {}, set()  # the summary waits for no results
         self.asked = self.shared = self.tokens = 0
@@ -196,7 +198,7 @@ class History(Struct, eq=False):
             self.seen.pop(path, None)
         if not event.talk:
             return
-        self.messages = [*self.messages[: event.keep], *event.messages]
+        self.messages, self.said = [*self.messages[: event.keep], *event.messages], ""
         self.prompts, self.heard = _goes_on(self.prompts, event.prompts), _goes_on(self.heard, event.heard)
         self.calls, self.results, self.begun = {}, {}, set()
         self.asked, self.tokens, self.stop, self.cwd = event.asked, event.tokens, event.stop, event.cwd
