@@ -304,3 +304,12 @@ def test_the_setting_that_turns_forks_on_does_not_hold_without_a_person(program:
         ran = program.prompt([go, "x", "x"], "--settings", settings, *args, **more)
         own = [line for line in ran.lines if line["type"] == "user" and line["parent_tool_use_id"] is None]
         assert own[0]["tool_use_result"]["status"] == status
+
+
+@pytest.mark.spec("A7", "B8")
+@pytest.mark.parametrize("said", ["many", "-1", "1.5"])
+@pytest.mark.parametrize("name", ["TEAMWRIGHT_MAX_RETRIES", "TEAMWRIGHT_MAX_AGENTS"])
+def test_a_limit_in_the_environment_is_a_number(program: Program, name: str, said: str) -> None:
+    ran = program.run("-p", "hi", script={"main": ["x"]}, env={name: said})
+    assert ran.rc != 0 and name in ran.err and "whole number" in ran.err and not ran.out
+    assert program.run("-p", "SCRIPT:main", script={"main": ["x"]}, env={name: ""}).out == "x\n"

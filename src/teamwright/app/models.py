@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from teamwright import __version__
 from teamwright.app.options import Options
-from teamwright.app.workspace import Workspace
+from teamwright.app.workspace import Workspace, check_numbers
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model
@@ -137,7 +137,7 @@ def _located(models: Models, name: str, workspace: Workspace) -> str:
 def open_models(options: Options, workspace: Workspace) -> Models:
     said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
-    retries = int(said) if said.isdigit() else RETRIES
+    retries = int(said) if said else RETRIES
     off = workspace.settings.always_thinking is False or workspace.env.get(THINKING) == "0"
     think = options.think and not off
     models = _routed(workspace, retries, given, think=think, betas=options.betas, display=options.thinking_display)
@@ -156,5 +156,6 @@ def open_models(options: Options, workspace: Workspace) -> Models:
 
 def open_worker_models(workspace: Workspace) -> Models:
     """Models of a worker, which runs agents of many models with its own keys."""
+    check_numbers(workspace.env)
     said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
-    return _routed(workspace, int(said) if said.isdigit() else RETRIES, {})
+    return _routed(workspace, int(said) if said else RETRIES, {})

@@ -11,7 +11,7 @@ from teamwright.app.agents.registry import AgentRegistry
 from teamwright.app.extensions.service import Configured, read_configured
 from teamwright.app.models import Models, open_models
 from teamwright.app.options import Options
-from teamwright.app.workspace import Workspace, open_workspace, read_rules, tell_git
+from teamwright.app.workspace import NUMBERS, Workspace, check_numbers, open_workspace, read_rules, tell_git
 from teamwright.core.errors import StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.text import shown
@@ -47,6 +47,8 @@ class Setup(Struct, frozen=True):
 def read_setup(options: Options) -> Setup:
     workspace = open_workspace(options)
     settings, fence = workspace.settings, workspace.settings.sandbox
+    if not NUMBERS.keys().isdisjoint(workspace.env):
+        check_numbers(workspace.env)
     if settings.permissions.bypass_off:
         _check_bypass(options, settings.permissions.bypass_off)
     tell_git(workspace)

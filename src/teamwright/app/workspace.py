@@ -1,7 +1,7 @@
 """Workspace of a session: its directories, settings, trust and rules."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from teamwright.library.trust.snapshot import TrustChange, TrustedFile
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
+NUMBERS = {"TEAMWRIGHT_MAX_RETRIES": 0, "TEAMWRIGHT_MAX_AGENTS": 1}  # limits in the environment, and the least of each
 _ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
@@ -216,6 +217,14 @@ def look_around(workspace: Workspace) -> "tuple[trust.TrustContents, dict[str, T
     parts = (table, *parts) if table else parts
     found = trust.what_would_run(workspace.project, workspace.own_files)
     return replace(found, parts=parts, changes=changed), files
+
+
+def check_numbers(env: Mapping[str, str]) -> None:
+    """Raises UsageError for a limit in the environment that is no number; an empty one counts as unset."""
+    for name, least in NUMBERS.items():
+        said = env.get(name) or str(least)
+        if not (said.isascii() and said.isdigit() and int(said) >= least):
+            raise UsageError(f"{name} is {shown(said, 80)!r}: it is a whole number from {least} on.")
 
 
 def names_engine(options: Options, workspace: Workspace) -> bool:

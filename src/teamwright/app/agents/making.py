@@ -30,7 +30,7 @@ def make_agents(services: "Services") -> AgentFactory:
         gate=services.judge,
         around=services.points,
         keeper=services.open_keeper() if keeps else None,
-        slots=Semaphore(int(said) if said.isdigit() and int(said) else own.max_agents, fast_acquire=True),
+        slots=Semaphore(int(said) if said else own.max_agents, fast_acquire=True),
         now=now_ms,
         log=services.log,
         debug=services.log if services.options.debug else None,
