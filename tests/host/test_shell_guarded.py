@@ -264,6 +264,13 @@ def test_other_unknown_words_are_left_to_the_mode(bench: Bench, command: str) ->
     assert verdict.kind == "allow", verdict.reason
 
 
+@pytest.mark.spec("M11")
+def test_a_directory_on_the_way_to_a_denied_pattern_is_not_the_denied_file(bench: Bench) -> None:
+    for deny in ("Read(src/*.key)", "Read(src/**/x.key)", "Read(*.pem)", "Read(**)"):
+        kind = bench.kind('grep -n "$x" src/a.py', deny=[deny], allow=["Bash"])
+        assert kind == ("deny" if deny == "Read(**)" else "allow"), deny
+
+
 @pytest.mark.spec("M8", "M11")
 def test_a_hard_link_of_a_denied_file_is_that_file(bench: Bench) -> None:
     os.link(bench.root / ".env", bench.root / "src/twin")

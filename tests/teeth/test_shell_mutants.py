@@ -223,7 +223,7 @@ MUTANTS = [
     ("host/shell/programs/awk.py", '"ARGV", "ARGC", ', "", "awk 'BEGIN{ARGV[1]=\"../secret\"; ARGC=2} {print}'"),
     ("host/shell/programs/awk.py", '(self.prints and token == ">")', "False", "awk '{print > \"PW\"}' README.md"),
     # Every setting of git only shows.
-    ("host/shell/programs/git.py", " or not all(map(_only_shows, settings)):", ":", "git -c diff.external=./evil diff"),
+    ("host/shell/programs/git.py", " or not all(map(_only_shows, settings))", "", "git -c diff.external=./evil diff"),
     # git mv and git rm set nothing off.
     (
         "host/shell/programs/edits.py",

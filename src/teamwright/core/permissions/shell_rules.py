@@ -28,7 +28,6 @@ from teamwright.core.permissions.patterns import (
     command_pattern,
     deny_fits,
     mentioned,
-    path_pattern,
     spelt,
 )
 from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
@@ -53,6 +52,7 @@ _SHOWS = frozenset(
     hexdump strings diff cmp cp mv ln dd curl wget tar zip jq yq paste rev fold column tee source . mapfile env
     """.split()
 )
+_WILDCARDS = re.compile(r"[*?\[\\]")
 _ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # such strings can spell a letter as a number
 
 
@@ -134,8 +134,9 @@ def _perhaps_read(runs: Runs, scene: Scene) -> Iterator[Finding]:
     for rule in (*scene.rules.deny, *scene.rules.ask) if unsure else ():
         if rule.pattern is None or not names_tool(rule, READ):
             continue
-        parts = path_pattern(rule.pattern, rule.base, rule.home).parts
-        if parts and re.search(rf"(?<![\w.-]){re.escape(parts[-1])}(?![\w.-])", runs.text):
+        name = rule.pattern.rstrip("/").removesuffix("/**").rpartition("/")[2]
+        named = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", runs.text)
+        if named and not _WILDCARDS.search(name) and name not in ("", ".", "..", "~"):
             what = f"`{shown(unsure[0].shown, 120)}`: what it reads is only known when it runs"
             yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True, reading=True)
 
