@@ -11,6 +11,7 @@ from conftest import Walker
 from crew import LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, results
 from program import alive
 from teamwright.core.data.event import AgentEnded, JobEnded, JobStarted
+from teamwright.core.data.message import Request
 from teamwright.core.data.op import Interrupt
 from teamwright.core.errors import ModelError
 from teamwright.core.ids import AgentId
@@ -131,8 +132,16 @@ async def test_closing_the_session_leaves_nothing_running(walker: Walker) -> Non
 async def test_an_agent_that_is_stopped_takes_its_own_agents_along(walker: Walker) -> None:
     deep, never = anyio.Event(), anyio.Event()
     stop = call("TaskStop", task_id=r"{{re:agentId: (\w+)}}")
+
+    async def stop_both(_: Request) -> Any:
+        with anyio.fail_after(LIMIT):
+            await deep.wait()
+            while all(one.history.last_words != "I wait" for one in play.session.supervisor.agents):
+                await anyio.sleep(0.005)
+        return stop
+
     scripts = {
-        "main": [agent("boss", **BACK), after(deep, stop), "end"],
+        "main": [agent("boss", **BACK), stop_both, "end"],
         "boss": [agent("worker", **BACK), "I wait"],
         "worker": [lambda r: (deep.set(), after(never, "x")(r))[1]],
     }
