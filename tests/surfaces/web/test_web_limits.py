@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from program import LIMIT, Program
+from program import LIMIT, Program, bash
 from web_kit import Reply, WebHub, WebSocket
 
 OpenHub = Callable[..., WebHub]
@@ -111,7 +113,7 @@ def test_a_prompt_may_be_long_and_hold_anything(program: Program, hub: OpenHub) 
 
 @pytest.mark.spec("N13", "N26")
 def test_what_two_tabs_say_to_an_ended_session_is_both_read(program: Program, hub: OpenHub) -> None:
-    id = program.prompt(["one"]).result["session_id"]
+    id = program.prompt(["one", bash("touch made"), "done", "done"]).result["session_id"]
     web = hub()
     found: list[Reply] = []
 
@@ -124,6 +126,7 @@ def test_what_two_tabs_say_to_an_ended_session_is_both_read(program: Program, hu
     for tab in tabs:
         tab.join(LIMIT)
     assert [one.status for one in found] == [200, 200]
+    assert web.answer(web.question(), decision="allow").status == 200
     for words in ("from the desk", "from the phone"):
         web.until(f"/api/sessions/{id}/agents/{id}/items", lambda x, words=words: words in str(x["items"]))
 
@@ -143,3 +146,24 @@ def test_a_link_is_valid_for_a_number_of_hours(program: Program, hub: OpenHub, h
     hub()
     done = program.run("web", "link", "--hours", hours)
     assert done.rc == 2 and "--hours" in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.spec("N23")
+def test_a_hub_that_ends_answers_what_was_asked_or_nothing(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    statuses: list[int] = []
+
+    def ask() -> None:
+        with suppress(OSError, HTTPException):
+            while True:
+                statuses.append(web.get(f"/api/sessions/{id}/cost").status)
+
+    tabs = [threading.Thread(target=ask) for _ in range(4)]
+    for tab in tabs:
+        tab.start()
+    web.until("/api/now", lambda _: len(statuses) > 20)
+    web.close()
+    for tab in tabs:
+        tab.join(LIMIT)
+    assert set(statuses) == {200}

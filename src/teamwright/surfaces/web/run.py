@@ -38,18 +38,18 @@ async def serve(
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=CLOSE, handle_signals=False)
     await runner.setup()
     await web.SockSite(runner, listening, ssl_context=_tls(cert, key)).start()
-    try:
-        async with anyio.create_task_group() as group:
+    async with anyio.create_task_group() as group:
+        try:
             for part in await to_thread.run_sync(_parts, home, env, links, server):
                 group.start_soon(part)
             server.ready.set()
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
                 async for _ in signals:
                     break
-            group.cancel_scope.cancel()
-    finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(2 * CLOSE):
-            await runner.cleanup()
+        finally:  # requests under way are answered while what they read from is still open
+            with anyio.CancelScope(shield=True), anyio.move_on_after(2 * CLOSE):
+                await runner.cleanup()
+        group.cancel_scope.cancel()
 
 
 def _parts(home: Home, env: Mapping[str, str], links: Links, server: Server) -> list[Part]:
