@@ -255,6 +255,18 @@ async def test_a_teammate_is_kept_at_work(walker: Walker) -> None:
     assert {(x["teammate_name"], x["team_name"]) for x in hooked(walker)} == {("ann", "crew")}
 
 
+async def test_a_hook_that_ends_a_teammates_turn_says_why(walker: Walker) -> None:
+    answer = {"decision": "block", "reason": "go on", "continue": False, "stopReason": "enough for today"}
+    use_hooks(walker, TeammateIdle=hook(saying(**answer)))
+    mate = call("Agent", description="d", prompt="SCRIPT:mate", name="ann", subagent_type="general-purpose")
+    scripts = {"main": [call("TeamCreate", team_name="crew"), mate, "end"], "mate": ["tired", "never"]}
+    async with crew(walker, scripts) as walk:
+        await walk.play()
+        assert len(walk.requests("mate")) == 1
+    told = [warned.text for warned in walk.of(Warned)]
+    assert told == ["A hook ended the turn: enough for today"]
+
+
 @pytest.mark.spec("W7", "C3")
 async def test_an_agent_resumes_in_the_worktree_that_a_hook_made(walker: Walker) -> None:
     """The hook is not asked again: this one would fail."""

@@ -184,7 +184,7 @@ class HookPoints(Struct, eq=False):
     def _added(self, agent: AgentId, outcome: Outcome, said: Sequence[Fired]) -> Outcome:
         stop = next((fired.stop for fired in said if fired.stop is not None), None)
         if stop is not None:
-            self._tell_stop(agent, stop)
+            self.tell_stop(agent, stop)
         # A block before the call is the result already, so `said[0]` is left out.
         words = [f"A hook objects: {fired.blocked}" for fired in said[1:] if fired.blocked]
         words += chain.from_iterable(fired.context for fired in said)
@@ -210,7 +210,7 @@ class HookPoints(Struct, eq=False):
             told["agent_transcript_path"] = files.agent(agent)
             fired = await self.fire("SubagentStop", agent, subject=found.kind, **told)
         if fired.stop is not None:
-            self._tell_stop(agent, fired.stop)
+            self.tell_stop(agent, fired.stop)
             return None
         if fired.blocked is None:
             return None
@@ -221,7 +221,7 @@ class HookPoints(Struct, eq=False):
             return None
         return fired.blocked
 
-    def _tell_stop(self, agent: AgentId, why: str) -> None:
+    def tell_stop(self, agent: AgentId, why: str) -> None:
         self._services.tell(agent, Warned(f"A hook ended the turn: {why}"))
 
     def _traits(self, agent: AgentId, tool: str) -> ToolTraits | None:

@@ -73,7 +73,10 @@ class TeamHooks:
         """Words that keep a teammate at work, at most `MOST_ROUNDS` times in a row."""
         fired = await self._points.fire("TeammateIdle", member.agent, teammate_name=member.name, team_name=member.team)
         rounds = self._rounds.pop(member.agent, 0)
-        if fired.blocked is None or fired.stop is not None or rounds >= MOST_ROUNDS:
+        if fired.stop is not None:
+            self._points.tell_stop(member.agent, fired.stop)
+            return None
+        if fired.blocked is None or rounds >= MOST_ROUNDS:
             return None
         self._rounds[member.agent] = rounds + 1
         return fired.blocked
