@@ -11,10 +11,13 @@ import teamwright
 from teamwright import (
     AgentDefinition,
     Image,
+    Say,
     ScriptedModel,
     SessionBusy,
+    Text,
     ToolError,
     ToolResult,
+    ToolStarted,
     UsageError,
     call,
     query,
@@ -317,6 +320,31 @@ async def test_a_teammate_that_does_not_fit_leaves_the_team_readable(place: dict
         with anyio.fail_after(LIMIT):
             await team.idle()
         assert [member.name for member in team.members] == ["team-lead", "ada"]
+
+
+@pytest.mark.anyio
+async def test_a_session_that_is_cancelled_is_left_at_once(place: dict[str, Any]) -> None:
+    slow = call("Bash", command="sleep 100")
+    started, scope = anyio.Event(), anyio.CancelScope()
+
+    async def cancel() -> None:
+        with anyio.fail_after(LIMIT):
+            await started.wait()
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel)
+        with scope:
+            async with session(model=ScriptedModel([slow]), permission_mode="bypassPermissions", **place) as agent:
+                watch = agent.watch()
+                await agent.submit(Say((Text("go"),)))
+                async for record in watch:
+                    if isinstance(record.event, ToolStarted):
+                        began = anyio.current_time()
+                        started.set()
+    assert anyio.current_time() - began < 3
+    async with session(model=ScriptedModel([slow, "Again."]), resume=agent.id, **place) as again:
+        assert (await again.ask("Once more.")).text == "Again."
 
 
 @pytest.mark.anyio

@@ -102,10 +102,13 @@ class Session:
 
     async def _live(self) -> None:
         """Live as the main agent, once everything that people brought is there."""
-        with self._arriving:
-            await self.brought.arrive()
-        if not self._plan.driven:
-            await self.supervisor.live_as_main(self.main)
+        try:
+            with self._arriving:
+                await self.brought.arrive()
+            if not self._plan.driven:
+                await self.supervisor.live_as_main(self.main)
+        finally:
+            self.main.has_closed()  # also if it is cancelled: nobody need wait for the end of its turn
 
     async def _resume_teams(self) -> None:
         try:
