@@ -43,6 +43,7 @@ from msgspec.structs import replace
 
 from teamwright.app import Options, open_session
 from teamwright.app.options import OwnHook
+from teamwright.core.data.checked import checked
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import TurnEnded
 from teamwright.core.data.message import Effort, ToolSpec
@@ -284,7 +285,7 @@ def _agents(given: Any) -> list[AgentDefinition]:
     for one in _sequence("agents", given):
         if not isinstance(one, AgentDefinition):
             raise UsageError(f"agents: {one!r} is no AgentDefinition; AgentDefinition(name=..., description=...) is")
-    return list(given)
+    return [checked(one, AgentDefinition, f"agents: {one.name}") for one in given]
 
 
 def _sequence(name: str, given: Any) -> Sequence[Any]:

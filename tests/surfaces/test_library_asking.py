@@ -2,7 +2,7 @@
 
 import base64
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import anyio
 import pytest
@@ -11,10 +11,13 @@ import teamwright
 from teamwright import (
     AgentDefinition,
     Image,
+    Say,
     ScriptedModel,
     SessionBusy,
+    Text,
     ToolError,
     ToolResult,
+    ToolStarted,
     UsageError,
     call,
     query,
@@ -291,6 +294,7 @@ async def test_a_plain_function_is_made_a_tool(place: dict[str, Any]) -> None:
         ({"schema": {"type": "object", "properties": 7}}, "is no JSON schema"),
         ({"add_dirs": "/tmp"}, "takes a list"),
         ({"model": 7}, "7 is neither a name nor a model"),
+        ({"agents": [AgentDefinition(name="x", description="x", effort=cast(Any, "huge"))]}, "agents: x: Invalid enum"),
         ({"effort": "huge"}, "effort: invalid enum value 'huge'"),
         ({"max_turns": 0}, "max_turns: expected `int` >= 1"),
         ({"max_turns": "3"}, "max_turns: expected `int"),
@@ -316,13 +320,52 @@ async def test_an_op_that_does_not_fit_leaves_the_session_readable(place: dict[s
     with anyio.fail_after(LIMIT):
         async with session(model=ScriptedModel(["one"]), **place) as agent:
             for op in wrong:
-                with pytest.raises(UsageError, match="is no op with these values"):
+                with pytest.raises(UsageError, match=r"Invalid enum|Expected `"):
                     await agent.submit(op)
             await agent.submit(ops.SetEffort("high"))
             await agent.submit(ops.AddDirectories([place["cwd"]]))
             assert (await agent.ask("x")).text == "one"
         async with session(model=ScriptedModel({"main": ["two"]}), resume=agent.id, **place) as again:
             assert again.id == agent.id and again.main.history.messages
+
+
+@pytest.mark.anyio
+async def test_a_teammate_that_does_not_fit_leaves_the_team_readable(place: dict[str, Any]) -> None:
+    async with session(model=ScriptedModel({"ada": ["Ready."]}), **place) as agent:
+        team = await agent.team("crew")
+        wrong: list[dict[str, Any]] = [{"effort": "huge"}, {"isolation": "worktre"}, {"mode": "yolo"}, {"model": 7}]
+        for more in wrong:
+            with pytest.raises(UsageError, match="spawn of ada: "):
+                await team.spawn("ada", "SCRIPT:ada", **more)
+        await team.spawn("ada", "SCRIPT:ada", effort="high")
+        with anyio.fail_after(LIMIT):
+            await team.idle()
+        assert [member.name for member in team.members] == ["team-lead", "ada"]
+
+
+@pytest.mark.anyio
+async def test_a_session_that_is_cancelled_is_left_at_once(place: dict[str, Any]) -> None:
+    slow = call("Bash", command="sleep 100")
+    started, scope = anyio.Event(), anyio.CancelScope()
+
+    async def cancel() -> None:
+        with anyio.fail_after(LIMIT):
+            await started.wait()
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel)
+        with scope:
+            async with session(model=ScriptedModel([slow]), permission_mode="bypassPermissions", **place) as agent:
+                watch = agent.watch()
+                await agent.submit(Say((Text("go"),)))
+                async for record in watch:
+                    if isinstance(record.event, ToolStarted):
+                        began = anyio.current_time()
+                        started.set()
+    assert anyio.current_time() - began < 3
+    async with session(model=ScriptedModel([slow, "Again."]), resume=agent.id, **place) as again:
+        assert (await again.ask("Once more.")).text == "Again."
 
 
 @pytest.mark.anyio

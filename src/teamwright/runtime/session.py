@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from teamwright.core.data.checked import checked
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, PromptPosted, PromptWithdrawn, Record, TurnEnded, Warned
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Message, typed_words
-from teamwright.core.data.op import Op, Say, checked
+from teamwright.core.data.op import Op, Say
 from teamwright.core.errors import StoreError, ToolError, UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.agent import Agent
@@ -102,10 +103,13 @@ class Session:
 
     async def _live(self) -> None:
         """Live as the main agent, once everything that people brought is there."""
-        with self._arriving:
-            await self.brought.arrive()
-        if not self._plan.driven:
-            await self.supervisor.live_as_main(self.main)
+        try:
+            with self._arriving:
+                await self.brought.arrive()
+            if not self._plan.driven:
+                await self.supervisor.live_as_main(self.main)
+        finally:
+            self.main.has_closed()  # also if it is cancelled: nobody need wait for the end of its turn
 
     async def _resume_teams(self) -> None:
         try:
@@ -179,7 +183,7 @@ class Session:
 
     async def submit(self, op: Op) -> None:
         """Returns once it is stored or done; raises UsageError for what cannot be done."""
-        await carry_out(self, checked(op) if self.checks_ops else op)
+        await carry_out(self, checked(op, Op, type(op).__name__) if self.checks_ops else op)
 
     async def say(self, op: Say, *, id: LetterId | None = None) -> LetterId:
         """Post a prompt for the main agent or another one; durable when this returns."""

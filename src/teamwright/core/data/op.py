@@ -1,14 +1,11 @@
 """Operations that a surface asks of a session; the answers come back as events."""
 
-import os
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.letter import Priority
 from teamwright.core.data.message import Content, Effort
-from teamwright.core.errors import UsageError
 from teamwright.core.ids import AgentId, JobId, QuestionId
 from teamwright.core.permissions.consent import Answerer, Behaviour, Decision, Mode
 
@@ -180,11 +177,3 @@ Op = (
     | ChangeTask
     | Answer
 )
-
-
-def checked(op: Op) -> Op:
-    """The op, or UsageError: what does not fit must not get into a transcript, and not all code is type-checked."""
-    try:
-        return msgspec.convert(msgspec.to_builtins(op, enc_hook=os.fspath), Op)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise UsageError(f"{type(op).__name__} is no op with these values: {error}") from None

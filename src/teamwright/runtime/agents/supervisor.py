@@ -160,7 +160,6 @@ class Supervisor(Struct, eq=False):
     async def live_as_main(self, agent: Agent) -> None:
         current_agent.set(agent.id)
         await live(MainLife(agent))
-        agent.has_closed()
 
     async def wait_while_jobs_run(self, agent: Agent, waited: float) -> float | None:
         """Like `wait_for_jobs`; None if none of the agent's own jobs runs."""

@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 import anyio
 from msgspec import Struct
 
+from teamwright.core.data.checked import checked
 from teamwright.core.data.definition import Isolation
 from teamwright.core.data.event import LettersTaken, Record, ToolEnded, TurnEnded
 from teamwright.core.data.message import Effort, Message, Reply, Usage
@@ -94,6 +95,7 @@ class LedTeam:
         )
         if not name.strip():
             raise UsageError("a teammate needs a name")
+        ask = checked(ask, Ask, f"spawn of {name}")
         agent = self._agent
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         ctx = ToolContext(agent.id, _new_call(), agent.desk, agent.request(), nothing, agent.emit)
