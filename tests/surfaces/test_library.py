@@ -275,7 +275,7 @@ def test_every_public_name_is_there_and_events_ops_and_errors_are_among_them() -
     from teamwright.core.data.op import Op
 
     assert all(getattr(teamwright, name) is not None for name in teamwright.__all__)
-    inside = {"AgentLost", "DiskError", "Fenced", "NotAllowed"}
+    inside = {"AgentLost", "DiskError", "Fenced", "HookStop", "NotAllowed"}
     raised = {name for name, found in vars(errors).items() if isinstance(found, type)} - inside
     for kinds in (typing.get_args(Event), typing.get_args(Op)):
         assert {kind.__name__ for kind in kinds} <= set(teamwright.__all__)
