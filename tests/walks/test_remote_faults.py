@@ -312,3 +312,15 @@ def test_a_worker_that_is_asked_to_leave_ends_though_the_engine_is_away(
         worker.process.send_signal(number)
     assert worker.process.wait(25) in (130, 143), worker.said
     assert is_gone(int((own.root / "pid").read_text())) and "Traceback" not in worker.said
+
+
+@pytest.mark.spec("Z22")
+def test_a_session_that_is_told_to_end_does_not_outwait_an_engine_that_is_away(own: Stage, server: Server) -> None:
+    """A call is running, whose end cannot be stored."""
+    process = own.start(own.script(main=at_gate(own)))
+    until(lambda: own.lines() == ["one"], "the call has not begun")
+    server.kill()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(45) == 143
+    ran = ended(process)
+    assert "Traceback" not in ran.err and is_gone(int((own.root / "pid").read_text()))

@@ -71,6 +71,7 @@ class Services:
         self.git, self.options, self.workspace = git, setup.options, setup.workspace
         self.rules, self.models = setup.rules, setup.models
         self.written, self.registry, self.notes, self.store = setup.written, setup.registry, setup.notes, store
+        self.hurry = store.hurry
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
         self.left_jobs: Sequence[JobRow] | None = None  # of an earlier process

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _TELEMETRY = re.compile(r"OTEL_|.*_ENABLE_TELEMETRY$", re.DOTALL)
+_HURRY = 10.0  # seconds
 
 
 class Setup(Struct, frozen=True):
@@ -125,6 +126,11 @@ class Store(Struct, frozen=True):
                 remove_files(self.files)
                 if self.space is not None:
                     await self.space.forget(AgentId(self.session))
+
+    def hurry(self) -> None:
+        """The process is to end: wait no longer for an engine that is away."""
+        if self.space is not None:
+            self.space.hurry(_HURRY)
 
     async def close(self) -> None:
         await (self.state.close() if self.space is None else self.space.close())

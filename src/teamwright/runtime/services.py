@@ -93,6 +93,10 @@ class Services(Protocol):
         """The variable or setting that gives the key of a model's provider; empty: no key is used."""
         ...
 
+    def hurry(self) -> None:
+        """The process is to end: do not wait for long for an engine that is away."""
+        ...
+
     async def close(self) -> None: ...
 
     # --- who answers questions

@@ -174,8 +174,10 @@ class Session:
             self.tell(self.main.id, TurnEnded("failed", error=str(error)))
 
     def hurry(self) -> None:
-        """Close without writing the notes that a session otherwise leaves for later ones."""
+        """Close without the notes that a session otherwise leaves for later ones, and without waiting for long for an
+        engine that is away."""
         self._hurried = True
+        self.services.hurry()
         if (asides := self.services.open_side_questions) is not None:
             asides.hurried = True
 
