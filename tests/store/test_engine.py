@@ -22,12 +22,12 @@ from teamwright.core.data.tasks import Actor, Done, Draft
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import NotAllowed, StoreError, UsageError
 from teamwright.core.ids import AgentId, LetterId, SessionId
-from teamwright.store.acts.hosts import JoinHost
+from teamwright.store.acts.hosts import Beat, JoinHost
 from teamwright.store.acts.sessions import WithdrawLetter
 from teamwright.store.acts.tasks import ReserveTask
 from teamwright.store.engine.entry import FORMAT, encode_entry
 from teamwright.store.engine.port import EngineError
-from teamwright.store.engine.tables import read_cursor
+from teamwright.store.engine.tables import read_cursor, read_refused
 from teamwright.store.engine.wire.address import Address, read_address, read_named
 from teamwright.store.engine.wire.nats import open_log
 from teamwright.store.tables.state import StateStore
@@ -302,6 +302,31 @@ async def test_a_replica_stops_before_what_it_does_not_know(hosts: list[Host], d
                 await host.replica.write(WithdrawLetter(LetterId("x")))
     assert await seq_of(hosts[0]) == odd - 1
     assert any(words in note for note in state.notes)
+
+
+@pytest.mark.spec("Z24", "Z25", "Z29")
+async def test_what_a_worker_writes_that_nobody_can_read_stops_nobody(hosts: list[Host], space: Address) -> None:
+    await furnish(hosts[0])
+    log = await open_log(space, "worker", "eve")
+    deep = b"[" * 100_000 + b"]" * 100_000
+    unreadable = [
+        b"nonsense",
+        b"{}",
+        b"\xfd7zXZ\x00 cut",
+        b'{"p":"eve","k":1,"v":%d,"acts":[]}' % (FORMAT + 1),
+        b'{"p":"eve","k":%d,"v":%d,"acts":[]}' % (2**70, FORMAT),
+        b'{"p":"eve","k":1,"v":%d,"acts":[["moon.land",{}]]}' % FORMAT,
+        b'{"p":"eve","k":1,"v":%d,"acts":%s}' % (FORMAT, deep),
+    ]
+    lie = Beat(1, "00" * 32)
+    for n, data in enumerate([*unreadable, encode_entry(ProcessId("eve"), 1, [lie])]):
+        await log.append(data, f"odd-{n}")
+    for host in hosts:
+        assert await host.replica.write(WithdrawLetter(LetterId("x"))) is not None
+    await same_everywhere(hosts)
+    assert [await host.replica.read(read_refused) for host in hosts] == [len(unreadable)] * len(hosts)
+    assert not [note for host in hosts for note in host.replica.notes if "built again" in note]  # it is not believed
+    await log.close()
 
 
 @pytest.mark.spec("Z25")

@@ -8,10 +8,10 @@ import hashlib
 import lzma
 import sqlite3
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import Fenced, NotAllowed, StoreError
@@ -31,13 +31,15 @@ _LONG = 64 * 2**10  # bytes; longer entries are compressed
 _COMPRESSED = b"\xfd7zXZ\x00"
 # caused by values: the same everywhere
 _FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)
+# caused by acts of a worker, which may hold anything; in acts of a lead they are faults of the program
+_ODD = (ValueError, TypeError, LookupError, AttributeError, RecursionError, msgspec.MsgspecError)
 _SILENT = "This process was not heard for longer than its lease: nothing was stored, and others may go on in its place."
 _encoder = msgspec.json.Encoder()
 
 
 class Body(Struct, frozen=True):
     p: ProcessId
-    k: int
+    k: Annotated[int, Meta(ge=1, lt=2**62)]
     v: int
     acts: msgspec.Raw
 
@@ -93,11 +95,13 @@ class ApplyEntries(Struct, frozen=True):
                 continue
             if entry.seq != cursor.seq + 1:
                 break
-            body = _body(entry)
-            acts = decode_acts(bytes(body.acts))
-            differs = differs or _compare(db, acts)
             now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node takes the lead
-            done = _apply_entry(db, entry, body, acts, Stamp(now, cursor.at))
+            done = None
+            if (found := _read(entry)) is None:
+                db.execute("UPDATE space SET refused = refused + 1")
+            else:
+                differs = differs or _compare(db, entry, found[1])
+                done = _apply_entry(db, entry, *found, Stamp(now, cursor.at))
             if done is not None:
                 applied.append(done)
             cursor = _advance(db, entry, cursor, now, b"" if done is None else done.encoded)
@@ -111,10 +115,24 @@ class Stamp(Struct, frozen=True):
     before: int
 
 
+def _read(entry: Entry) -> tuple[Body, list[Act[Any]]] | None:
+    """None if a worker wrote it and it cannot be read: the log is kept, so an error would stop every replica for good.
+
+    An entry of a lead raises an error then: a newer program may have written it.
+    """
+    try:
+        body = _body(entry)
+        return body, decode_acts(bytes(body.acts))
+    except StoreError:
+        if entry.role == "worker":
+            return None
+        raise
+
+
 def _body(entry: Entry) -> Body:
     try:
         body = _bodies.decode(_plain(entry.data))
-    except (msgspec.MsgspecError, lzma.LZMAError, ValueError) as error:
+    except (msgspec.MsgspecError, lzma.LZMAError, ValueError, RecursionError) as error:
         raise EngineError(f"Entry {entry.seq} of the log cannot be read: {error}.") from error
     if body.v != FORMAT:
         raise EngineError(
@@ -179,10 +197,13 @@ def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, out
     return Cursor(entry.seq, digest, last, now, cursor.snapshot)
 
 
-def _compare(db: sqlite3.Connection, acts: list[Act[Any]]) -> int | None:
-    """The first entry at which the writer of these acts has another digest than this replica."""
-    for act in acts:
-        if isinstance(act, Beat):
+def _compare(db: sqlite3.Connection, entry: Entry, acts: list[Act[Any]]) -> int | None:
+    """The first entry at which the lead that wrote these acts has another digest than this replica.
+
+    Digests of workers are ignored: one that lies would stop all others.
+    """
+    for act in acts if entry.role == "lead" else ():
+        if isinstance(act, Beat) and 0 <= act.seq < entry.seq:
             ours = db.execute("SELECT digest FROM digests WHERE seq = ?", (act.seq,)).fetchone()
             if ours is not None and ours[0].hex() != act.digest:
                 return act.seq
@@ -214,6 +235,10 @@ def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> tuple[Any, 
         outcome = type(error)(str(error))
     except _FAULTS as error:
         outcome = StoreError(f"Nothing was stored: {error}.")
+    except _ODD:
+        if ctx.role != "worker":
+            raise
+        outcome = StoreError("Nothing was stored: its values make no sense.")  # Python's words differ by version
     changed = db.total_changes > before and not isinstance(act, Beat)
     if isinstance(outcome, StoreError):
         db.execute("ROLLBACK TO act")

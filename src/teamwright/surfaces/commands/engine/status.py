@@ -35,7 +35,7 @@ def show_status(named: str | None, *, as_json: bool) -> int:
     lines = [
         f"{head}{'s' if found['nodes'] > 1 else ''}",
         f"log: {found['entries']} entries, the last at {local_time(found['lastAt'])}; "
-        f"{found['refused']} changes were refused for want of rights",
+        f"{found['refused']} changes were refused for want of rights, or because nobody could read them",
         *(
             f"{row['batches']} batches of lines of worker {row['name']} do not count: it never ran agent {row['agent']}"
             for row in found["strangers"]
