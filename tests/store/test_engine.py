@@ -20,7 +20,7 @@ from journal import all_rows
 from teamwright.core.data.letter import SYSTEM, Letter, Said
 from teamwright.core.data.tasks import Actor, Done, Draft
 from teamwright.core.data.team import ProcessId
-from teamwright.core.errors import NotAllowed, StoreError, UsageError
+from teamwright.core.errors import NotAllowed, StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.acts.hosts import Beat, JoinHost
 from teamwright.store.acts.sessions import WithdrawLetter
@@ -28,7 +28,7 @@ from teamwright.store.acts.tasks import ReserveTask
 from teamwright.store.engine.entry import FORMAT, encode_entry
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.tables import read_cursor, read_refused
-from teamwright.store.engine.wire.address import Address, read_address, read_named
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.engine.wire.nats import open_log
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
@@ -344,51 +344,6 @@ async def test_a_space_of_another_format_is_not_joined(space: Address) -> None:
     await log.close()
 
 
-@pytest.mark.spec("Z2", "Z23")
-async def test_an_engine_that_cannot_be_reached_is_one_sentence_without_the_password(
-    tmp_path: Path, own_server: Server
-) -> None:
-    conf = own_server.root / "server.conf"
-    own_server.kill()
-    conf.write_text(conf.read_text() + 'authorization {user: ada, password: "s3cret"}\n')
-    at = f"127.0.0.1:{own_server.port}"
-    for who in ("", "ada:wr0ng@", "ada:s3cret@"):
-        with pytest.raises(EngineError, match="cannot be reached") as caught, anyio.fail_after(30):
-            await open_log(read_address(f"nats://{who}{at}/main"), "lead", "ada")
-        words = str(caught.value)
-        assert f"The engine at nats://{at}/main cannot be reached" in words
-        assert "cret" not in words and "wr0" not in words
-    own_server.start()
-    with pytest.raises(EngineError, match=r"cannot be reached: .*[Aa]uthorization"), anyio.fail_after(30):
-        await open_log(read_address(f"nats://ada:wr0ng@{at}/main"), "lead", "ada")
-    log = await open_log(read_address(f"nats://ada:s3cret@{at}/main"), "lead", "ada")
-    await log.close()
-
-
-@pytest.mark.parametrize(
-    ("text", "hosts", "space"),
-    [
-        ("nats://h:1/main", ("h:1",), "main"),
-        ("nats://h", ("h:4222",), "main"),
-        ("tls://u:p%40ss@h:1,[::1]:2/my-team", ("h:1", "[::1]:2"), "my-team"),
-    ],
-)
-def test_an_address_is_read(text: str, hosts: tuple[str, ...], space: str) -> None:
-    found = read_address(text)
-    assert (found.hosts, found.space) == (hosts, space)
-    assert "ss" not in str(found).partition("://")[2]
-    assert found.password in ("", "p@ss")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["h:1", "http://h", "nats://", "nats://h:1/Main", "nats://h h/x", "nats://:p@h", "nats://h:65536", "tls://h:0"],
-)
-def test_what_is_no_address_is_said_so(text: str) -> None:
-    with pytest.raises(UsageError, match="The address of an engine is nats://"):
-        read_address(text)
-
-
 @pytest.mark.spec("Z1")
 def test_without_an_engine_nothing_of_it_is_imported() -> None:
     code = """
@@ -398,27 +353,3 @@ print([name for name in sys.modules if name.split('.')[0] == 'nats' or name.star
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
-
-
-@pytest.mark.spec("Z23")
-async def test_a_wrong_certificate_is_an_error(tmp_path: Path, own_server: Server) -> None:
-    """`tls://` is checked against the authority that the person named."""
-    for name in ("ours", "others"):
-        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=engine"]
-        more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
-        subprocess.run([*make, *more], cwd=tmp_path, check=True, capture_output=True, timeout=60)
-    own_server.kill()
-    conf = own_server.root / "server.conf"
-    tls = f'tls {{ cert_file: "{tmp_path}/ours.pem", key_file: "{tmp_path}/ours.key" }}\n'
-    conf.write_text(conf.read_text() + tls)
-    own_server.start()
-    url, file = f"tls://127.0.0.1:{own_server.port}/main", tmp_path / "lead.url"
-    file.write_text(url)
-    log = await open_log(read_named(f"@{file}", tmp_path, str(tmp_path / "ours.pem")), "lead", "ada")
-    await log.close()
-    for authority in (str(tmp_path / "others.pem"), ""):
-        with pytest.raises(EngineError, match=r"cannot be reached: .*certificate"), anyio.fail_after(30):
-            await open_log(read_named(url, tmp_path, authority), "lead", "ada")
-    (tmp_path / "ca.pem").write_bytes((tmp_path / "ours.pem").read_bytes())
-    log = await open_log(read_named("@lead.url", tmp_path), "lead", "ada")  # the authority's file is beside the address
-    await log.close()
