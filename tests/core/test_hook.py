@@ -230,7 +230,9 @@ def test_asking_outweighs_allowing_and_silence_is_no_voice() -> None:
 def test_everything_else_is_collected_in_the_order_of_the_files() -> None:
     one = Fired(context=("1",), blocked="x", messages=("m",), printed=("p",), updated_input={"a": 1})
     two = Fired(context=("2",), blocked="y", stop="s", updated_input={"a": 1})
-    assert merge([one, two]) == Fired(None, "", {"a": 1}, ("1", "2"), "x\ny", "s", ("m",), ("p",))
+    assert merge([one, two]) == Fired(
+        context=("1", "2"), blocked="x\ny", stop="s", messages=("m",), printed=("p",), updated_input={"a": 1}
+    )
 
 
 def test_two_different_changes_are_told_and_the_last_counts() -> None:
