@@ -7,6 +7,13 @@ from teamwright.core.data.code import Author, BranchBack, Journey, Landed, Parce
 from teamwright.host.git.travel.arrival import Sender, land
 from teamwright.host.git.travel.departure import depart
 from teamwright.host.git.travel.rooms.room import Origin, Room, Site, open_room
+from teamwright.host.git.travel.trees.index_file import file_clock
+
+
+def settled(path: Path) -> None:
+    """Wait until the kernel's file clock has moved past this file's time."""
+    while file_clock() <= path.stat().st_mtime_ns:
+        pass
 
 
 class Files:

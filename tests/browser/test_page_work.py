@@ -119,7 +119,7 @@ def test_a_branch_is_looked_at_and_merged_and_the_past_can_only_be_read(
     assert tab.get_by_role("textbox").count() == 0 and tab.get_by_role("button", name="Send").count() == 0
     tab.keyboard.press("ArrowLeft")
     tab.keyboard.press("ArrowLeft")
-    tab.get_by_text("merged soon").wait_for(state="detached")
+    tab.get_by_text("merged soon", exact=True).wait_for(state="detached")
     assert int(slider.input_value()) < int(slider.get_attribute("max")) and "at=" in tab.url
     tab.get_by_role("link", name="Back to now").click()
     tab.get_by_text("merged soon", exact=True).wait_for()

@@ -123,12 +123,13 @@ async def test_names_are_made_unique_and_safe_and_colours_differ(walker: Walker)
 
 @pytest.mark.spec("T3", "X6", "T5")
 async def test_a_name_given_again_is_a_new_incarnation_with_an_empty_history(walker: Walker) -> None:
-    asked = anyio.Event()
+    asked, waits = anyio.Event(), anyio.Event()
+    on = marking(waits, "on")
     scripts = {
         "main": [
-            create(), mate("ada"), "on", shutdown("ada"), "on", say("ada", "late"), mate("ada", "again"), "on",
+            create(), mate("ada"), "on", shutdown("ada"), on, say("ada", "late"), mate("ada", "again"), "on",
         ],
-        "ada": ["what-the-first-knew", agree()],
+        "ada": ["what-the-first-knew", after(waits, agree())],
         "again": [marking(asked, "new")],
     }  # fmt: skip
     async with crew(walker, scripts) as play:

@@ -12,7 +12,7 @@ from teamwright.host.git.program import Program
 from teamwright.host.git.travel.rooms.room import Room
 from teamwright.host.git.travel.trees.index_file import file_clock, find_changed, read_index
 from teamwright.host.git.travel.trees.small_tree import SmallTree
-from travel_kit import Machines
+from travel_kit import Machines, settled
 from worktree_kit import git, new_repo, save
 
 
@@ -138,12 +138,6 @@ async def test_a_tree_in_which_nothing_has_changed_needs_no_git(machines: Machin
     assert await room.save() is None
     monkeypatch.setattr(Program, "run", None)
     assert await room.save() is None
-
-
-def settled(path: Path) -> None:
-    """Waits until the kernel's file clock has moved past this file's time."""
-    while file_clock() <= path.stat().st_mtime_ns:
-        pass
 
 
 @pytest.mark.spec("Z9")
