@@ -1,13 +1,15 @@
 """Prices replies offline from the data of `genai-prices`; an unknown model costs None, never 0.
 
 Importing that library takes over half a second and 30 MB (pydantic, an HTTP client). Its data is one generated file of
-plain constructor calls, so the few numbers we need are read from the source without running it. If the file looks
-different than expected, the library itself is used. Its updater is never started.
+plain constructor calls, so the few numbers we need are read from the source of one model's record, without running it.
+If the file looks different than expected, the library itself is used. Its updater is never started.
 """
 
 import ast
+import mmap
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from importlib.util import find_spec
@@ -20,6 +22,9 @@ from msgspec import Struct
 from teamwright.core.data.message import Usage
 
 MILLION = 1_000_000
+_MODEL = b"\n            ModelInfo("  # begins a model's record
+_FIELD, _END = b"\n                ", b"\n            )"  # begin a field of it, and end the record
+_RESELLS = b"\n        fallback_model_providers="
 _SUFFIX = re.compile(r"\[[^\]]*\]$")  # `[1m]` chooses a window, not a model
 
 
@@ -119,35 +124,55 @@ def _ask_library(provider: str, name: str, now: datetime) -> Any:
 
 def _read_prices(provider: str, name: str, now: datetime) -> Any:
     source = _source(provider)
-    return None if source is None else _find_prices(_read_record(source), name, now)
+    return None if source is None else _find_prices(source, name, now)
 
 
-def _find_prices(record: Any, name: str, now: datetime) -> Any:
-    model = _find_model(record.models, name) or _find_model(record.models, _dashed(name))
+def _find_prices(source: bytes, name: str, now: datetime) -> Any:
+    head, *models = source.split(_MODEL)
+    if not models and b"ModelInfo(" in source:
+        raise ValueError("ModelInfo")
+    model = _find_model(models, name) or _find_model(models, _dashed(name))
     if model is not None:
-        return _prices_at(model.prices, now)
-    if getattr(record, "fallback_model_providers", None):
-        raise ValueError(record.id)  # it also resells other providers' models
+        return _prices_at(_read_field(model, b"prices"), now)
+    if _RESELLS in head or (models and _RESELLS in models[-1]):
+        raise ValueError("it also resells other providers' models")
     return None
 
 
-def _read_record(source: bytes) -> Any:
-    return _value(ast.parse(source, mode="eval").body)
-
-
 def _source(provider: str) -> bytes | None:
-    """The source of one provider's record: parsing all of them would take twenty times as long."""
+    """The source of one provider's record."""
     spec = find_spec("genai_prices")
     if spec is None or not spec.submodule_search_locations:
         raise ValueError("genai_prices")
-    data = Path(spec.submodule_search_locations[0], "data.py").read_bytes()
-    if b"\n    Provider(\n        id='anthropic',\n" not in data:
-        raise ValueError("data.py")
-    begin = data.find(f"\n    Provider(\n        id={provider!r},\n".encode())
-    if begin < 0:
-        return None
-    end = data.index(b"\n    ),\n", begin)
-    return data[begin:end].strip() + b"\n)"
+    with Path(spec.submodule_search_locations[0], "data.py").open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
+        if data.find(b"\n    Provider(\n        id='anthropic',\n") < 0:
+            raise ValueError("data.py")
+        begin = data.find(f"\n    Provider(\n        id={provider!r},\n".encode())
+        if begin < 0:
+            return None
+        end = data.find(b"\n    ),\n", begin)
+        if end < 0:
+            raise ValueError(provider)
+        return data[begin:end]
+
+
+def _read_field(model: bytes, name: bytes) -> Any:
+    """One field of a model's record. Parsing the whole record of a provider would take twenty times as long."""
+    begin = model.find(b"%b%b=" % (_FIELD, name))
+    if begin < 0:  # a short record has all fields on one line
+        fields = model[: model.index(_END)] + b")" if model.startswith(b"\n") else model.partition(b"\n")[0]
+        return getattr(_read(b"ModelInfo(" + fields), name.decode())
+    begin = end = begin + len(_FIELD) + len(name) + 1
+    while (end := model.find(_FIELD, end + 1)) >= 0:
+        if model[end + len(_FIELD) : end + len(_FIELD) + 1].isalpha():  # a name, not the end of a list
+            return _read(model[begin:end])
+    return _read(model[begin : model.index(_END, begin)])
+
+
+def _read(source: bytes) -> Any:
+    return _value(ast.parse(source.strip().rstrip(b","), mode="eval").body)
 
 
 def _value(node: ast.expr) -> Any:
@@ -171,8 +196,8 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(ast.dump(node))
 
 
-def _find_model(models: list[Any], name: str) -> Any:
-    return next((model for model in models if _matches(model.match, name)), None)
+def _find_model(models: Sequence[bytes], name: str) -> bytes | None:
+    return next((model for model in models if _matches(_read_field(model, b"match"), name)), None)
 
 
 def _matches(clause: Any, name: str) -> bool:
