@@ -65,7 +65,7 @@ class Models(Struct, frozen=True):
 
 
 def _expect_calls() -> None:
-    """Import the gate while the first answer comes, in case that asks for tools: it takes no longer than the answer."""
+    """Import the gate while the server thinks: most answers ask for tools."""
     for name in _FOR_CALLS:
         import_module(name)
 

@@ -75,9 +75,9 @@ class StreamListener(Protocol):
 class _Body(aiohttp.Payload):
     """Writes pieces in a row under one Content-Length, without joining them all or encoding them again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence) -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence, sent: Callable[[], None]) -> None:
         super().__init__(pieces, content_type="application/json")
-        self._pieces, self._silence = pieces, silence
+        self._pieces, self._silence, self._sent = pieces, silence, sent
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -85,6 +85,7 @@ class _Body(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         await self._write_all(writer)
+        self._sent()
         self._silence.broken()
 
     async def _write_all(self, writer: AbstractStreamWriter) -> None:
@@ -121,7 +122,7 @@ class HttpClient:
         version: str = "",
         meanwhile: Callable[[], None] | None = None,
     ) -> None:
-        """`meanwhile` is called once, when the first answer begins: work can be done while it streams."""
+        """`meanwhile` is called once, when the first request has left: work can be done until the server answers."""
         self._env, self._meanwhile = env, meanwhile
         self._agent = f"teamwright/{version}" if version else "teamwright"
         self._silence = silence
@@ -159,7 +160,7 @@ class HttpClient:
         try:
             async with self._open().post(
                 url,
-                data=_Body(body, silence),
+                data=_Body(body, silence, self._has_left),
                 headers=headers,
                 allow_redirects=False,  # the key must not go to another host
                 proxy=(proxy := _proxy(url, self._env)),
@@ -168,7 +169,7 @@ class HttpClient:
                 silence.broken()
                 if response.status != 200:
                     raise await _refused(place, response, self._silence)
-                await _listen(place, response, listener, silence, self._has_begun)
+                await _listen(place, response, listener, silence)
         except aiohttp.ClientError as error:
             raise _broken(place, error, self._silence) from error
         except EventTooLong as error:
@@ -176,7 +177,7 @@ class HttpClient:
         except OSError as error:  # includes timeouts
             raise _broken(place, error, self._silence) from error
 
-    def _has_begun(self) -> None:
+    def _has_left(self) -> None:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             meanwhile()
@@ -261,11 +262,7 @@ def _proxy(url: str, env: Mapping[str, str]) -> str | None:
 
 
 async def _listen(
-    place: Endpoint,
-    response: aiohttp.ClientResponse,
-    listener: StreamListener,
-    silence: ServerSilence,
-    begun: Callable[[], None],
+    place: Endpoint, response: aiohttp.ClientResponse, listener: StreamListener, silence: ServerSilence
 ) -> None:
     kind = response.content_type
     if kind == "application/json":
@@ -283,7 +280,6 @@ async def _listen(
             if listener.finished:
                 return await _end(response)
         if listener.heard != heard:
-            begun()
             silence.broken()
         elif arrived or reader.growing:
             silence.pinged()
