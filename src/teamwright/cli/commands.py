@@ -147,7 +147,7 @@ def _demo(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         type=int,
         default=0,
         metavar="N",
-        help="print a team over an engine and N workers, one of which is killed",
+        help="print a team on an engine and N workers, one of which is killed",
     )
     found = parser.parse_args(args)
     from teamwright.surfaces.demo.run import play
@@ -279,7 +279,7 @@ def _help(parser: "argparse.ArgumentParser", args: list[str]) -> int:
     from teamwright.core.errors import UsageError
     from teamwright.surfaces.usage import did_you_mean
 
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help="the one to explain")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="the command to explain")
     name = parser.parse_args(args).command
     if name and name not in COMMANDS:
         raise UsageError(

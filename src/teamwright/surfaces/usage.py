@@ -30,12 +30,12 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright sessions --all", "of all directories"),
         ("teamwright sessions delete 3f2a", "by the beginning of its id"),
         ("teamwright sessions delete --older-than 30", "days since the last use"),
-        ("teamwright sessions delete 3f2a --engine @lead.url", "one that is in an engine"),
+        ("teamwright sessions delete 3f2a --engine @lead.url", "a session in an engine"),
     ),
     "import": (
         ("teamwright import claude --list", "sessions of this directory"),
-        ("teamwright import claude 3f2a", "one, by its id"),
-        ("teamwright import claude --all --project ~/shop", "all of a directory"),
+        ("teamwright import claude 3f2a", "import one, by its id"),
+        ("teamwright import claude --all --project ~/shop", "import all of a directory"),
     ),
     "teams": (
         ("teamwright teams", "members and their states"),
@@ -43,7 +43,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "inbox": (
         ("teamwright inbox crew", "all messages of the team crew"),
-        ("teamwright inbox ada@crew", "those to its member ada"),
+        ("teamwright inbox ada@crew", "messages to its member ada"),
     ),
     "tasks": (("teamwright tasks", "of the last session here"), ("teamwright tasks --team crew", "of a team")),
     "jobs": (("teamwright jobs", "of the last session here"), ("teamwright jobs 3f2a", "of another one")),
@@ -59,11 +59,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "web": (
         ("teamwright web", "print a link and open it"),
-        ("teamwright web link", "one more, for a phone"),
+        ("teamwright web link", "another link, for a phone"),
         ("teamwright web link --read-only --session 3f2a", "to show somebody one session"),
     ),
     "engine": (
-        ("teamwright engine init ~/engine", "make one"),
+        ("teamwright engine init ~/engine", "make an engine"),
         ("teamwright engine run ~/engine", "start it, in the foreground"),
         ("teamwright engine status --engine @lead.url", "who is there"),
     ),
@@ -78,14 +78,14 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("teamwright worktrees clean", "remove those whose work is merged"),
     ),
     "land": (
-        ("teamwright land", "land all that waits, in order"),
+        ("teamwright land", "land everything that waits, in order"),
         ("teamwright land ada --check 'make test'", "queue ada's branch, and land it"),
         ("teamwright land --list", "the queue, and why something waits"),
         ("teamwright land --watch", "land whatever becomes ready"),
     ),
     "permissions": (
         ("teamwright permissions", "list every rule with its source"),
-        ("teamwright permissions remove 'Bash(make *)'", "forget a saved rule"),
+        ("teamwright permissions remove 'Bash(make *)'", "remove a saved rule"),
     ),
     "trust": (("teamwright trust", "load what this directory configures"),),
     "untrust": (("teamwright untrust", "stop loading it"),),

@@ -29,7 +29,7 @@ def run_attach(parser: ArgumentParser, args: Sequence[str], show_app: Callable[[
         help="session id or its beginning, or the URL of an agent in an engine (default: the last one here)",
     )
     parser.add_argument("--plain", action="store_true", help="print lines instead of opening the app")
-    parser.add_argument("--engine", metavar="URL", help="with the URL of an agent: whose user and password are used")
+    parser.add_argument("--engine", metavar="URL", help="with an agent's URL: take user and password from this one")
     found = parser.parse_args(args)
     if is_url(found.session):
         return anyio.run(attach_agent, *find_agent(found.session, found.engine), found.json)

@@ -24,12 +24,12 @@ _BEGINNING = re.compile(r"[0-9a-f-]{4,36}")
 
 def run_import(parser: ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument(
-        "program", nargs="?", choices=("claude",), help="those below ~/.claude/projects, or CLAUDE_CONFIG_DIR"
+        "program", nargs="?", choices=("claude",), help="its sessions, below ~/.claude/projects or CLAUDE_CONFIG_DIR"
     )
     parser.add_argument("session", nargs="*", metavar="SESSION", help="session ids or their beginnings")
-    parser.add_argument("--list", action="store_true", help="list them (default), and import nothing")
-    parser.add_argument("--all", action="store_true", help="all, of every directory unless --project names one")
-    parser.add_argument("--project", metavar="DIR", type=Path, help="only of this directory (default: the one here)")
+    parser.add_argument("--list", action="store_true", help="list the sessions (default), and import nothing")
+    parser.add_argument("--all", action="store_true", help="import all, of every directory unless --project names one")
+    parser.add_argument("--project", metavar="DIR", type=Path, help="sessions of this directory (default: here)")
     found = parser.parse_args(args)
     if found.program is None:
         parser.error("name the program whose sessions you mean: claude")

@@ -47,7 +47,7 @@ class _LandArgs(Struct, frozen=True):
 
 def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="a branch, worktree or agent that is ready (default: all that wait)"
+        "names", nargs="*", metavar="NAME", help="a branch, worktree or agent that is ready (default: all that waits)"
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="show the queue, and change nothing")

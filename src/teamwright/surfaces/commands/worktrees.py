@@ -39,10 +39,10 @@ def run_worktrees(parser: "argparse.ArgumentParser", args: list[str]) -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help="name, branch or agent of a worktree, or a beginning; with clean: remove these, whatever they contain",
+        help="name, branch or agent of a worktree, or its beginning; with clean: remove these, whatever they contain",
     )
     parser.add_argument("--all", action="store_true", help="with list: also commits that are kept under hidden refs")
-    parser.add_argument("--preview", action="store_true", help="with merge: show what it would do, without doing it")
+    parser.add_argument("--preview", action="store_true", help="with merge: only show what the merge would do")
     parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
     found = parser.parse_args(args)
     _check(parser, found)

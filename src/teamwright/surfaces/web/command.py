@@ -56,15 +56,18 @@ def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
 def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("start", "link", "links", "revoke"), default="start")
     parser.add_argument("id", nargs="?", metavar="LINK", help="with revoke: the id of a link")
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}; 0: any free one")
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"port (default: {PORT}; 0: any free port)")
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
-    parser.add_argument("--read-only", action="store_true", help="with link: it can look, and do nothing")
+    parser.add_argument("--read-only", action="store_true", help="with link: the page can look, and do nothing")
     parser.add_argument("--session", metavar="ID", help="open the page at this session; with link: show it alone")
     parser.add_argument(
-        "--hours", type=_hours, metavar="N", help="with link: valid for N hours, 0: no end (read-only: 24)"
+        "--hours", type=_hours, metavar="N", help="with link: valid for N hours; 0: no end (with --read-only: 24)"
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDR", help="default 127.0.0.1; any other but loopback needs --remote"
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDR",
+        help="address to listen on (default: 127.0.0.1); any other but loopback needs --remote",
     )
     parser.add_argument(
         "--remote", action="store_true", help="let other machines in: with --cert and --key, or --plain-http"
@@ -73,7 +76,7 @@ def _add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--key", metavar="FILE", help="its private key")
     parser.add_argument("--plain-http", action="store_true", help="without TLS: others on the network can read it")
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="another name that leads here, for a tunnel"
+        "--allow-host", action="append", default=[], metavar="NAME", help="a host name that leads here, for a tunnel"
     )
 
 

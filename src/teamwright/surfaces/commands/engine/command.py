@@ -26,11 +26,11 @@ def run_engine(parser: ArgumentParser, args: Sequence[str]) -> int:
         default="127.0.0.1",
         help="init: the address at which other machines reach it, or three of them (default: 127.0.0.1)",
     )
-    add("--port", type=int, default=4222, help="init: default 4222; three nodes also use the port 2000 above it")
+    add("--port", type=int, default=4222, help="init: port, default 4222; three nodes also use the port 2000 above it")
     add("--tls", action="store_true", help="init: encrypt all connections, with certificates of its own")
-    add("--space", default="main", help="init: default main")
-    add("--node", type=int, metavar="N", help="run: which of the three this is")
-    add("--engine", metavar="URL", help="status: of this engine; @FILE reads the URL")
+    add("--space", default="main", help="init: name of the space (default: main)")
+    add("--node", type=int, metavar="N", help="run: the number of this node, if there are three")
+    add("--engine", metavar="URL", help="status: the engine to ask; @FILE reads the URL")
     found = parser.parse_args(args)
     if len(found.words) != len(WORDS[found.action].split()):
         parser.error(f"{found.action} {WORDS[found.action]}".strip())

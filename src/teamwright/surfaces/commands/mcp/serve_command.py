@@ -17,8 +17,8 @@ HTTP_PORT = 7434
 
 def add_serving(group: Any) -> None:
     add = group.add_argument
-    add("--http", action="store_true", help="serve at an address of this machine; prints it, and its token")
-    add("--port", type=int, metavar="N", help=f"with --http: default {HTTP_PORT}; 0: any free one")
+    add("--http", action="store_true", help="serve at an address of this machine; print the address and its token")
+    add("--port", type=int, metavar="N", help=f"with --http: port (default: {HTTP_PORT}; 0: any free port)")
     add("--model", metavar="NAME", help="model of the teammates")
     modes = ", ".join(MODES)
     words = f"what runs without approval ({modes}); everything else is denied"

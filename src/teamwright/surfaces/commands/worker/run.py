@@ -27,9 +27,9 @@ _NEW_OBJECTS = 20_000  # between two garbage collections: one agent makes thousa
 def run_worker(parser: ArgumentParser, args: Sequence[str]) -> int:
     add = parser.add_argument
     add("--join", required=True, metavar="URL", help="the engine whose agents it runs; @FILE reads the URL")
-    add("--name", type=_name, default=platform.node(), help="default: the name of this machine")
-    add("--slots", type=_slots, default=8, metavar="N", help="agents that work at once (default: 8)")
-    add("--label", action="append", default=[], metavar="KEY=VALUE", help="for agents that ask for it")
+    add("--name", type=_name, default=platform.node(), help="name of the worker (default: the name of this machine)")
+    add("--slots", type=_slots, default=8, metavar="N", help="how many agents work at once (default: 8)")
+    add("--label", action="append", default=[], metavar="KEY=VALUE", help="a label that agents can ask for")
     add("--allow-bypass", action="store_true", help="also run agents in the mode bypassPermissions")
     add("--once", action="store_true", help="end after the first agent")
     found = parser.parse_args(args)
