@@ -1,13 +1,61 @@
 """Travelling code in tests: an engine's objects as files, and two machines with real repositories."""
 
+import os
+import shlex
 import shutil
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from teamwright.core.data.code import Author, BranchBack, Journey, Landed, Parcel, SavedTree
 from teamwright.host.git.travel.arrival import Sender, land
 from teamwright.host.git.travel.departure import depart
 from teamwright.host.git.travel.rooms.room import Origin, Room, Site, open_room
 from teamwright.host.git.travel.trees.index_file import file_clock
+
+
+@contextmanager
+def without_git(place: Path) -> Generator[None]:
+    """Fail if any git is started meanwhile: the one that is found writes down its arguments, and does nothing."""
+    place.mkdir()
+    log, fake = place / "started", place / "git"
+    fake.write_text(f'#!/bin/sh\necho "$*" >>{shlex.quote(str(log))}\nexit 97\n')
+    fake.chmod(0o755)
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{place}:{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+    assert not log.exists(), log.read_text()
+
+
+_opened: list[str] | None = None
+
+
+def _note_opened(event: str, args: tuple[Any, ...]) -> None:
+    if event == "open" and _opened is not None and isinstance(args[0], str | bytes):
+        _opened.append(Path(os.fsdecode(args[0])).name)
+
+
+@cache
+def _hook() -> None:
+    sys.addaudithook(_note_opened)
+
+
+@contextmanager
+def opened_files() -> Generator[list[str]]:
+    """The names of the files that this process opens meanwhile."""
+    global _opened  # noqa: PLW0603  # a hook of the interpreter cannot be removed
+    _hook()
+    _opened = names = list[str]()
+    try:
+        yield names
+    finally:
+        _opened = None
 
 
 def settled(path: Path) -> None:

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.data.code import Author, SavedTree
-from teamwright.host.git.program import Program
 from teamwright.host.git.travel.rooms.room import Room
 from teamwright.host.git.travel.trees.index_file import file_clock, find_changed, read_index
-from teamwright.host.git.travel.trees.small_tree import SmallTree
-from travel_kit import Machines, settled
+from travel_kit import Machines, opened_files, settled, without_git
 from worktree_kit import git, new_repo, save
 
 
@@ -68,16 +66,16 @@ async def test_a_head_that_names_nothing_and_a_git_that_was_killed_lose_nothing(
 
 
 @pytest.mark.spec("Z9")
-async def test_a_file_that_was_only_touched_is_read_once(machines: Machines, monkeypatch: pytest.MonkeyPatch):
+async def test_a_file_that_was_only_touched_is_read_once(machines: Machines, tmp_path: Path):
     room = await machines.start()
     os.utime(room.path / "README.md", ns=(1, 1))
-    assert await room.save() is None
+    with opened_files() as once:
+        assert await room.save() is None
     settled(room.path / "old.txt")
     assert await room.save() is None
-    with monkeypatch.context() as nothing_read:
-        nothing_read.setattr(SmallTree, "store", None)
-        nothing_read.setattr(Program, "run", None)
+    with opened_files() as again, without_git(tmp_path / "no git"):
         assert await room.save() is None
+    assert "README.md" in once and "README.md" not in again
 
 
 @pytest.mark.spec("Z9")
@@ -130,14 +128,14 @@ async def test_no_change_is_missed_however_soon_it_follows_the_last_look(machine
 
 
 @pytest.mark.spec("Z9")
-async def test_a_tree_in_which_nothing_has_changed_needs_no_git(machines: Machines, monkeypatch: pytest.MonkeyPatch):
+async def test_a_tree_in_which_nothing_has_changed_needs_no_git(machines: Machines, tmp_path: Path):
     room = await machines.start()
     (room.path / "new").write_text("new")
     await saved_of(room)
     settled(room.path / "new")
     assert await room.save() is None
-    monkeypatch.setattr(Program, "run", None)
-    assert await room.save() is None
+    with without_git(tmp_path / "no git"):
+        assert await room.save() is None
 
 
 @pytest.mark.spec("Z9")

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from teamwright.host.git.program import Program
 from teamwright.host.git.travel.rooms.closed_rooms import claim_rooms, delete_closed
 from teamwright.host.git.travel.rooms.room import Room
-from travel_kit import Machines
+from travel_kit import Machines, without_git
 from worktree_kit import git, save
 
 ODD = os.fsdecode(b"not \xff utf-8")
@@ -47,14 +46,11 @@ def content_of(tree: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.mark.spec("Z9")
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
-async def test_the_second_room_is_as_the_first_and_needs_no_git(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_second_room_is_as_the_first_and_needs_no_git(tmp_path: Path, kind: str):
     machines = Machines(tmp_path, repo_of_all_kinds(tmp_path / "repo", kind))
     journey = await machines.depart()
     first = await machines.room(journey)
-    with monkeypatch.context() as no_git:
-        no_git.setattr(Program, "run", None)
+    with without_git(tmp_path / "no git"):
         second = await machines.room(journey, name="second")
     assert content_of(second.path) == content_of(first.path)
     assert (second.path / "lines.txt").read_bytes() == b"one\r\ntwo\r\n"

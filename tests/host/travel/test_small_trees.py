@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from teamwright.core.data.code import SavedTree
-from teamwright.host.git.program import Program
 from teamwright.host.git.travel.rooms.room import Room
-from travel_kit import Machines, settled
+from travel_kit import Machines, settled, without_git
 from worktree_kit import git, save
 
 
@@ -50,14 +49,13 @@ async def saved_of(room: Room, path: Path | None = None) -> SavedTree:
 
 @pytest.mark.spec("Z9")
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
-async def test_changed_files_are_stored_without_git(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
+async def test_changed_files_are_stored_without_git(tmp_path: Path, kind: str):
     machines = Machines(tmp_path, nested_repo(tmp_path / "repo", kind))
     room = await machines.start()
     settled(room.path / ".git" / "index")
     assert await room.save() is None  # git may have to look at what was checked out in the tick of the clone
     chain = list[SavedTree]()
-    with monkeypatch.context() as no_git:
-        no_git.setattr(Program, "run", None)
+    with without_git(tmp_path / "no git"):
         for name, text in (("b/c/d/e", "deep"), ("a-b", "x\0y"), ("a/x", ""), ("b/c/d/e", "again")):
             (room.path / name).write_text(text)
             chain.append(await saved_of(room))
