@@ -75,6 +75,7 @@ class Services:
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
         self.left_jobs: Sequence[JobRow] | None = None  # of an earlier process
+        self.moved = False  # an earlier process of this session ran on another machine
         self.left_remote: Sequence[JobRow] = ()  # those that an earlier process started on workers
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)
