@@ -121,6 +121,22 @@ def test_after_a_power_cut_no_call_begins_by_itself(program: Program) -> None:
     assert {event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")} == {NEVER_BEGUN}
 
 
+@pytest.mark.spec("M6", "A2", "T6")
+def test_what_a_person_has_refused_is_not_asked_again(program: Program) -> None:
+    """Killed by a hook, between the word that it was denied and its result."""
+    deadly = {"hooks": {"PermissionDenied": [{"hooks": [{"type": "command", "command": "kill -9 $PPID"}]}]}}
+    live = program.talk(SCRIPT, "--settings", json.dumps(deadly))
+    live.say("go")
+    live.answer(live.question(), behavior="deny", message="not that one")
+    live.process.wait(20)
+    live = resumed(program, program.transcript().stem)
+    for n in range(2):
+        live.answer(asked := live.question(n), behavior="allow", updatedInput=asked["request"]["input"])
+    assert live.end().rc == 0 and (program.project / "log").read_text().split() == ["two", "three"]
+    (text, *_) = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
+    assert "not that one" in text
+
+
 @pytest.mark.spec("M6", "A2", "Q1")
 def test_an_answer_to_a_teammate_whose_process_died_lets_its_call_run_once(program: Program) -> None:
     script = SCRIPT | {"ada": [bash("echo one >> log"), "ended"]}

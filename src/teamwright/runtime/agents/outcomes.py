@@ -68,9 +68,15 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         """
         unfinished = history.unfinished(crashed=True)
         owed = [await self._answer(agent, history, unknown, CRASH) for unknown in unfinished]
-        begun = [e for e in owed if e.call_id in history.begun or self.job(agent, e.call_id) or not e.is_error]
-        clear = not any(ended in unfinished for ended in begun) and history.stop not in ("max_tokens", "refusal")
-        return begun if goes_on and clear else owed
+        unclear = any(ended in unfinished for ended in owed if ended.call_id in history.begun)
+        if not goes_on or unclear or history.stop in ("max_tokens", "refusal"):
+            return owed
+        return [ended for ended in owed if self._is_over(agent, history, ended)]
+
+    def _is_over(self, agent: AgentId, history: History, ended: ToolEnded) -> bool:
+        """Whether the call had begun, or was denied."""
+        known = ended.call_id in history.begun or ended.call_id in history.denied or not ended.is_error
+        return known or self.job(agent, ended.call_id) is not None
 
     async def at_interrupt(self, agent: AgentId, history: History) -> list[ToolEnded]:
         """The same for calls of a living process. Calls that never began need no lookup, unless their start is not
@@ -91,6 +97,8 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         return owed
 
     async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded, when: str) -> ToolEnded:
+        if unknown.call_id in history.denied:
+            return unknown
         call = history.calls[unknown.call_id]
         found = await self._look_up(agent, call, when)
         return unknown if found is None else ToolEnded(call.id, (Text(found[0]),), is_error=found[1])
