@@ -110,6 +110,20 @@ def test_watchers_are_told_that_a_teammate_has_moved_and_the_model_is_not(stage:
     assert not told
 
 
+@pytest.mark.spec("B4", "Z8")
+def test_an_agent_hears_of_its_command_that_died_with_a_worker(stage: Stage) -> None:
+    first = stage.worker("w1")
+    command = stage.mark("one", then=stage.gate("never"))["input"] | {"run_in_background": True, "description": "waits"}
+    far = [[tool("Bash", **command)], ["waiting"], ["I heard of it"]]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far))
+    until(lambda: stage.lines() == ["one"], "the command has not begun")
+    stage.worker("w2")
+    first.kill()
+    ran = ended(process)
+    assert ran.rc == 0 and "I heard of it" in Path(notices(ran)[0]["output_file"]).read_text(), ran.err
+    assert stage.lines() == ["one"]
+
+
 @pytest.mark.spec("T6", "Z21", "Z9")
 def test_calls_that_had_not_begun_do_not_begin_on_another_machine(stage: Stage) -> None:
     """Paths in them may mean other files there: its model reads first that it has moved."""

@@ -161,8 +161,7 @@ class AgentFactory(Struct, kw_only=True):
         transcript.append(resumed, self.now())
         history.apply(resumed)
         try:
-            left = self.services.left
-            owed = await left.after_crash(id, history, goes_on=goes_on) if left else history.unfinished(crashed=True)
+            owed = await self.services.left.after_crash(id, history, goes_on=goes_on) if history.open_calls else ()
             for ended in owed:
                 transcript.append(ended, self.now())
                 history.apply(ended)
