@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import Struct
 
 from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobResult
@@ -40,19 +41,25 @@ class Desk:
 
     async def settle_after_crash(self, recorded: str) -> list[JobRow]:
         """After a crash, only that call's result is in a transcript; every agent had said one thing."""
-        return await self.jobs.settle_after_crash(
-            lambda _, call: call == recorded,
-            lambda job: self.root / job,
-            lambda agent: JobResult(f"words of {agent}"),
-            no_tree,
-        )
+        return await self.jobs.settle_after_crash(Left({CallId(recorded)}), lambda job: self.root / job)
 
     async def letters(self) -> list[Notice]:
         return [letter.body for letter in await self.state.waiting(OWNER) if isinstance(letter.body, Notice)]
 
 
-async def no_tree(_: AgentId) -> str:
-    return ""
+class Left(Struct):
+    """Of agents without worktrees; these calls have results."""
+
+    recorded: set[CallId]
+
+    def answered(self, agent: AgentId, call: CallId) -> bool:
+        return call in self.recorded
+
+    def result(self, agent: AgentId) -> JobResult:
+        return JobResult(f"words of {agent}")
+
+    async def kept(self, agent: AgentId) -> str:
+        return ""
 
 
 @pytest.fixture

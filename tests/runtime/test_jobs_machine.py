@@ -195,11 +195,15 @@ class Telling(RuleBasedStateMachine):
     async def _crash(self) -> None:
         await self.state.close()
         await self._open()
-        await self.jobs.settle_after_crash(
-            lambda _, call: call in self.recorded, lambda job: self.dir / job, lambda _: JobResult(), self._no_tree
-        )
+        await self.jobs.settle_after_crash(self, lambda job: self.dir / job)
 
-    async def _no_tree(self, _: AgentId) -> str:
+    def answered(self, agent: AgentId, call: CallId) -> bool:
+        return call in self.recorded
+
+    def result(self, agent: AgentId) -> JobResult:
+        return JobResult()
+
+    async def kept(self, agent: AgentId) -> str:
         return ""
 
     # --- invariants

@@ -3,6 +3,7 @@ errors if the engine is not what it was.
 """
 
 import contextlib
+import lzma
 import re
 import shutil
 import sqlite3
@@ -23,9 +24,10 @@ from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import NotAllowed, StoreError
 from teamwright.core.ids import AgentId, LetterId, SessionId
 from teamwright.store.acts.hosts import Beat, JoinHost
+from teamwright.store.acts.remotes import AskLead
 from teamwright.store.acts.sessions import WithdrawLetter
 from teamwright.store.acts.tasks import ReserveTask
-from teamwright.store.engine.entry import FORMAT, encode_entry
+from teamwright.store.engine.entry import FORMAT, MOST_DEPTH, encode_entry
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.tables import read_cursor, read_refused
 from teamwright.store.engine.wire.address import Address
@@ -308,7 +310,9 @@ async def test_a_replica_stops_before_what_it_does_not_know(hosts: list[Host], d
 async def test_what_a_worker_writes_that_nobody_can_read_stops_nobody(hosts: list[Host], space: Address) -> None:
     await furnish(hosts[0])
     log = await open_log(space, "worker", "eve")
+    lie = encode_entry(ProcessId("eve"), 1, [Beat(1, "00" * 32)])
     deep = b"[" * 100_000 + b"]" * 100_000
+    filters: list[dict[str, Any]] = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 1}]
     unreadable = [
         b"nonsense",
         b"{}",
@@ -317,9 +321,15 @@ async def test_what_a_worker_writes_that_nobody_can_read_stops_nobody(hosts: lis
         b'{"p":"eve","k":%d,"v":%d,"acts":[]}' % (2**70, FORMAT),
         b'{"p":"eve","k":1,"v":%d,"acts":[["moon.land",{}]]}' % FORMAT,
         b'{"p":"eve","k":1,"v":%d,"acts":%s}' % (FORMAT, deep),
+        b'{"p":"eve","k":1,"v":%d,"acts":[["remote.drop",{"id":"\xff"}]]}' % FORMAT,
+        encode_entry(ProcessId("eve"), 1, [nested(MOST_DEPTH)]),  # some Pythons can read it
+        lzma.compress(lie, preset=6),  # some machines lack such dictionaries, filters or sums
+        lzma.compress(lie, preset=1, check=lzma.CHECK_SHA256),
+        lzma.compress(lie, filters=filters),
+        lzma.compress(lie, preset=1)[:-8],
+        lzma.compress(lie, preset=1) + b"x",
     ]
-    lie = Beat(1, "00" * 32)
-    for n, data in enumerate([*unreadable, encode_entry(ProcessId("eve"), 1, [lie])]):
+    for n, data in enumerate([*unreadable, lzma.compress(lie, preset=1)]):
         await log.append(data, f"odd-{n}")
     for host in hosts:
         assert await host.replica.write(WithdrawLetter(LetterId("x"))) is not None
@@ -327,6 +337,21 @@ async def test_what_a_worker_writes_that_nobody_can_read_stops_nobody(hosts: lis
     assert [await host.replica.read(read_refused) for host in hosts] == [len(unreadable)] * len(hosts)
     assert not [note for host in hosts for note in host.replica.notes if "built again" in note]  # it is not believed
     await log.close()
+
+
+def nested(depth: int) -> AskLead:
+    body: dict[str, Any] = {}
+    for _ in range(depth):
+        body = {"more": body}
+    return AskLead("q", AgentId("L"), "call", body)
+
+
+@pytest.mark.spec("Z25")
+async def test_an_act_that_is_nested_too_deeply_is_not_written(hosts: list[Host]) -> None:
+    with pytest.raises(StoreError, match="more than 200 levels"):
+        await hosts[0].replica.write(nested(MOST_DEPTH))
+    await hosts[0].replica.write(nested(MOST_DEPTH - 10))
+    await same_everywhere(hosts)
 
 
 @pytest.mark.spec("Z25")

@@ -1,5 +1,6 @@
 """The way to an engine: its address, passwords and certificates, and questions to a server that is lost."""
 
+import asyncio
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from engine_kit import Server
 from teamwright.core.errors import UsageError
 from teamwright.store.engine.port import EngineError
+from teamwright.store.engine.space import Joining, open_space
 from teamwright.store.engine.wire.address import read_address, read_named
 from teamwright.store.engine.wire.connection import connect
 from teamwright.store.engine.wire.nats import open_log
@@ -48,6 +50,31 @@ async def test_a_question_is_given_up_when_its_server_was_lost_and_found_again(o
         own_server.pause(over=True)
     assert given_up == ["publish"] * 2
     await connection.close()
+
+
+@pytest.mark.spec("Z22")
+async def test_in_a_hurry_a_question_to_several_nodes_is_given_up_in_time(own_server: Server) -> None:
+    """Otherwise it is repeated a few times at least, as they may be about to elect a leader."""
+    one = f"127.0.0.1:{own_server.port}"
+    connection = await connect(read_address(f"nats://{one},{one},{one}/main"), "test")
+    own_server.kill()
+    connection.hurry(0.5)
+    with pytest.raises(EngineError, match="does not answer"), anyio.fail_after(10):
+        await connection.api("STREAM.INFO", "any")
+    await connection.close()
+
+
+@pytest.mark.spec("Z22")
+async def test_a_space_is_closed_whole_though_its_engine_is_away(own_server: Server, tmp_path: Path) -> None:
+    before = asyncio.all_tasks()
+    space = await open_space(own_server.new_space(), tmp_path, Joining())
+    own_server.kill()
+    space.hurry(0.5)
+    with pytest.raises(EngineError, match="took nothing"), anyio.fail_after(15):
+        await space.close()
+    with anyio.fail_after(5):
+        while asyncio.all_tasks() != before:
+            await anyio.sleep(0.01)
 
 
 @pytest.mark.spec("Z2", "Z23")

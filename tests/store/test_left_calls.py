@@ -21,7 +21,7 @@ from teamwright.tools.catalog import CATALOG
 pytestmark = [pytest.mark.anyio, pytest.mark.spec("A2", "X2", "T6")]
 
 
-def no_job(_agent: AgentId, _call: CallId) -> None:
+async def no_job(_agent: AgentId, _call: CallId) -> None:
     return None
 
 

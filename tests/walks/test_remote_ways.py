@@ -13,6 +13,7 @@ import pytest
 from long_form import long_form
 from program import bash, tool
 from remote_stage import LIMIT, Stage, away, ended, notices, until
+from teamwright.core.data.conversation.history import NEVER_BEGUN
 
 TEAM = [tool("TeamCreate", team_name="crew")]
 
@@ -107,6 +108,36 @@ def test_watchers_are_told_that_a_teammate_has_moved_and_the_model_is_not(stage:
     assert len(moved) == 1 and "w2" in json.dumps(moved), moved
     told = [line for line in ran.lines if line["type"] == "user" and "moved" in json.dumps(line["message"])]
     assert not told
+
+
+@pytest.mark.spec("B4", "Z8")
+def test_an_agent_hears_of_its_command_that_died_with_a_worker(stage: Stage) -> None:
+    first = stage.worker("w1")
+    command = stage.mark("one", then=stage.gate("never"))["input"] | {"run_in_background": True, "description": "waits"}
+    far = [[tool("Bash", **command)], ["waiting"], ["I heard of it"]]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far))
+    until(lambda: stage.lines() == ["one"], "the command has not begun")
+    stage.worker("w2")
+    first.kill()
+    ran = ended(process)
+    assert ran.rc == 0 and "I heard of it" in Path(notices(ran)[0]["output_file"]).read_text(), ran.err
+    assert stage.lines() == ["one"]
+
+
+@pytest.mark.spec("T6", "Z21", "Z9")
+def test_calls_that_had_not_begun_do_not_begin_on_another_machine(stage: Stage) -> None:
+    """Paths in them may mean other files there: its model reads first that it has moved."""
+    first = stage.worker("w1", lease="120")
+    ada = [[stage.mark("one", then=stage.gate("go")), stage.mark("two")], [stage.mark("three")], ["idle"]]
+    process = stage.start(stage.script(main=[TEAM, [mate("ada")], ["waiting"], ["end"]], ada=ada))
+    until(lambda: stage.lines() == ["one"], "the call has not begun")
+    stage.worker("w2", lease="120")
+    first.process.send_signal(signal.SIGTERM)
+    (stage.root / "go").touch()
+    assert first.process.wait(LIMIT) == 143
+    ran = ended(process)
+    assert ran.rc == 0 and stage.lines() == ["one", "three"], ran.err
+    assert any(text == NEVER_BEGUN for text, _ in ran.tool_results)
 
 
 @long_form

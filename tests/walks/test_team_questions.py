@@ -9,6 +9,7 @@ import pytest
 
 from place_kit import teammates
 from program import Live, Program, bash, tool, wait_file
+from teamwright.core.data.conversation.history import NEVER_BEGUN
 
 SCRIPT = {
     "main": [
@@ -102,6 +103,38 @@ def test_no_call_is_begun_after_one_whose_outcome_is_unknown(program: Program) -
     assert ran.rc == 0 and (program.project / "log").read_text() == "one\n"
     texts = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
     assert "outcome is unknown" in texts[0] and "ended before this call began" in texts[1]
+
+
+@pytest.mark.spec("A2", "T6")
+def test_after_a_power_cut_no_call_begins_by_itself(program: Program) -> None:
+    """The line that says that it had begun may be gone."""
+    live = program.talk(SCRIPT)
+    live.say("go")
+    live.question()
+    killed(live)
+    (file,) = (program.state / "projects").glob("*/*/agents/*.jsonl")
+    os.utime(file, (0, 0))  # long before the machine began to run
+    ran = program.prompt(
+        SCRIPT, "--dangerously-skip-permissions", "--resume", program.transcript().stem, text="SCRIPT:after"
+    )
+    assert ran.rc == 0 and not (program.project / "log").exists()
+    assert {event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")} == {NEVER_BEGUN}
+
+
+@pytest.mark.spec("M6", "A2", "T6")
+def test_what_a_person_has_refused_is_not_asked_again(program: Program) -> None:
+    """Killed by a hook, between the word that it was denied and its result."""
+    deadly = {"hooks": {"PermissionDenied": [{"hooks": [{"type": "command", "command": "kill -9 $PPID"}]}]}}
+    live = program.talk(SCRIPT, "--settings", json.dumps(deadly))
+    live.say("go")
+    live.answer(live.question(), behavior="deny", message="not that one")
+    live.process.wait(20)
+    live = resumed(program, program.transcript().stem)
+    for n in range(2):
+        live.answer(asked := live.question(n), behavior="allow", updatedInput=asked["request"]["input"])
+    assert live.end().rc == 0 and (program.project / "log").read_text().split() == ["two", "three"]
+    (text, *_) = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
+    assert "not that one" in text
 
 
 @pytest.mark.spec("M6", "A2", "Q1")

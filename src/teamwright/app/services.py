@@ -74,7 +74,7 @@ class Services:
         self.hurry = store.hurry
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
-        self.left_jobs: Sequence[JobRow] | None = None  # of an earlier process
+        self.moved = False  # an earlier process of this session ran on another machine
         self.left_remote: Sequence[JobRow] = ()  # those that an earlier process started on workers
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)
@@ -393,8 +393,7 @@ class Services:
         return make_outcomes(self)
 
     @lazy
-    def left(self) -> "Outcomes | None":
+    def left(self) -> "Outcomes":
         from teamwright.runtime.agents.outcomes import left_by  # noqa: PLC0415
 
-        rows, copied = self.left_jobs, self.options.origin.fork
-        return None if rows is None else left_by(self.outcomes, rows, copied=copied)
+        return left_by(self.outcomes, JobTable(self.store.state.database), copied=self.options.origin.fork)

@@ -15,10 +15,8 @@ from teamwright.core.crashpoint import arm
 from teamwright.core.data.claude_lines import CONFIG
 from teamwright.core.data.event import Reminded
 from teamwright.core.data.message import user
-from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.text import few, shown
-from teamwright.host.files.paths import is_directory
 from teamwright.host.git import PLACE
 from teamwright.host.git.places import top_of
 from teamwright.host.process.rlimits import allow_many_files
@@ -159,6 +157,7 @@ async def _settle_place(services: Services, space: "Space", opened: Opened, main
     from teamwright.app.engine_place import settle_place  # noqa: PLC0415
 
     if words := await settle_place(space, opened.id, services.workspace.cwd, resumes=not opened.new):
+        services.moved = True
         main.emit(Reminded(user(words)))
 
 
@@ -189,20 +188,19 @@ def _watch(services: Services, *, new: bool) -> str:
 
 async def _take_over(services: Services, opened: Opened) -> None:
     """Take over from an earlier process: agents that can continue, jobs that ended with it, calls without a result."""
+    from teamwright.runtime.agents.remains import RemainsOnDisk  # noqa: PLC0415
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
-    options, state = services.options, services.store.state
-
-    async def kept(agent: AgentId) -> str:
-        return await _kept_words(path) if (path := opened.tree_of(agent)) else ""
-
-    rows = await services.jobs.settle_after_crash(opened.answered, services.agents.output, opened.left, kept)
-    if agents := await JobTable(state.database).agents(opened.id):
+    options, state, table = services.options, services.store.state, JobTable(services.store.state.database)
+    agents = await table.agents(opened.id)
+    remains = RemainsOnDisk(services.agents.files_of, main=AgentId(opened.id), history=opened.history)
+    held = await _run_elsewhere(services, agents) if agents else ()
+    rows = await services.jobs.settle_after_crash(remains, services.agents.output, held=held)
+    if agents:
         _know(services, agents, rows)
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:
         services.left_remote = rows
-    services.left_jobs = rows
-    if opened.history.unfinished(crashed=True) and services.left is not None:
+    if opened.history.open_calls:
         await close_open_calls(opened, services.left)
     if (await state.left_by(opened.id)).tasks:
         board = services.board
@@ -210,20 +208,16 @@ async def _take_over(services: Services, opened: Opened) -> None:
             services.notes += await board.rebuild(name)
 
 
-async def _kept_words(tree: str) -> str:
-    """What an agent left in its worktree, for the end of its report."""
-    from teamwright.host.git.worktrees.worktree import KeptTree, find_one  # noqa: PLC0415
+async def _run_elsewhere(services: Services, agents: "Sequence[NewAgent]") -> set[AgentId]:
+    """Agents that other processes run, with those that they have started: teammates may outlive their lead."""
+    from teamwright.store.tables.processes import ProcessTable  # noqa: PLC0415
 
-    path = Path(tree)
-    if not is_directory(path):
-        return ""
-    try:
-        found = await find_one(path, path.name)
-    except ToolError as error:
-        return KeptTree(path, "", "", note=str(error)).words
-    if found is None or found.worktree.path != path:  # made by a hook
-        return KeptTree(path, "", "").words
-    return KeptTree(path, found.worktree.branch, found.state.summary).words
+    home = services.store.home or services.workspace.home
+    found = set(await ProcessTable(services.store.state.database, home.run).held()) - {AgentId(services.store.session)}
+    for agent in agents:  # in the order of their start
+        if agent.parent in found:
+            found.add(agent.id)
+    return found
 
 
 def _know(services: Services, agents: "Sequence[NewAgent]", rows: "Sequence[JobRow]") -> None:

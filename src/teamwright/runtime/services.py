@@ -157,8 +157,8 @@ class Services(Protocol):
         ...
 
     @property
-    def left(self) -> "Outcomes | None":
-        """Looks up the outcomes of calls that were in flight in an earlier process; None if there was none."""
+    def left(self) -> "Outcomes":
+        """Looks up the outcomes of calls that were in flight in an earlier process."""
         ...
 
     @property

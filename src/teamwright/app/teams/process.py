@@ -17,7 +17,6 @@ from teamwright.runtime.teams.deps import Base
 from teamwright.runtime.teams.remote.permission_relay import PermissionForwarder
 from teamwright.runtime.teams.remote.process_main import TeammateProcess
 from teamwright.store.files.paths import SessionFiles, find_transcript
-from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.state import StateStore
 
 
@@ -57,7 +56,6 @@ async def open_member(env: Mapping[str, str]) -> TeammateProcess:
     services = TeammateServices(setup, store, packed)
     _ = services.telemetry  # so that it watches from the first moment
     services.extensions.add_hooks()
-    services.left_jobs = await JobTable(store.state.database).all(packed.session)
     return TeammateProcess(services, packed.agent, patience=workspace.own.adopt_seconds)
 
 

@@ -47,7 +47,6 @@ from teamwright.store.engine.space import files_in
 from teamwright.store.files import transcripts
 from teamwright.store.files.paths import SessionFiles
 from teamwright.store.tables.bundles import BundleTable
-from teamwright.store.tables.jobs import JobTable
 from teamwright.store.tables.remotes import Remote, RemoteTable
 from teamwright.store.tables.state import StateStore
 
@@ -156,7 +155,6 @@ async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
         room = await open_room(site, origin, past.saved)
         store = Store(charter.session, files, StateStore(space.database), lock, space=space, home=space.home)
         services = HostedServices(_read_setup(ground, charter, room), store, charter, ground, room)
-        services.left_jobs = await JobTable(space.database).of_agents(charter.session)
     except BaseException:
         lock.release()
         raise

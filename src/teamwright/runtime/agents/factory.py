@@ -17,6 +17,7 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Decision
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Keeper, Model
+from teamwright.host.process.uptime import started_at
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
 from teamwright.runtime.agents.limits.meter import MeteredModel
@@ -141,13 +142,15 @@ class AgentFactory(Struct, kw_only=True):
         """Open the transcript of an agent that has ended, here or in another process, to continue it.
 
         The store knows more than the transcript about calls that were in flight when a process was killed. With
-        `goes_on`, its next turn begins with those that never began.
+        `goes_on`, its next turn begins with those that never began; not after a power cut, which may have taken the
+        line that says that one began, unless an engine has it.
         """
         if self.fetch is not None:
             await self.fetch(id, self.files_of(id))
         path = self.files_of(id).agent(id)
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
+        goes_on = goes_on and (self.fetch is not None or path.stat().st_mtime > started_at())
         transcript, events, torn = self.transcripts.open(path)
         try:
             history = self._fold(events)
@@ -158,8 +161,7 @@ class AgentFactory(Struct, kw_only=True):
         transcript.append(resumed, self.now())
         history.apply(resumed)
         try:
-            left = self.services.left
-            owed = await left.after_crash(id, history, goes_on=goes_on) if left else history.unfinished(crashed=True)
+            owed = await self.services.left.after_crash(id, history, goes_on=goes_on) if history.open_calls else ()
             for ended in owed:
                 transcript.append(ended, self.now())
                 history.apply(ended)

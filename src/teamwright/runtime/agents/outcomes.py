@@ -4,7 +4,7 @@ If a tool only changes our own store, its outcome is looked up there by key, as 
 unknown.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,7 +20,7 @@ from teamwright.runtime.tool_traits import Catalog, Told, find_traits
 
 if TYPE_CHECKING:
     from teamwright.runtime.jobs.jobs import Jobs
-    from teamwright.store.tables.jobs import JobRow
+    from teamwright.store.tables.jobs import JobRow, JobTable
     from teamwright.store.tables.mail import MailTable
     from teamwright.store.tables.requests import RequestTable
     from teamwright.store.tables.schedules import ScheduleTable
@@ -54,7 +54,7 @@ class Books(Struct, frozen=True, kw_only=True):
 class Outcomes(Struct, frozen=True, kw_only=True):
     """Looks up outcomes by agent and call: a call's id is unique only in its agent's conversation."""
 
-    job: Callable[[AgentId, CallId], "JobRow | None"]  # the job that the call began
+    job: Callable[[AgentId, CallId], Awaitable["JobRow | None"]]  # the job that the call began
     status: Callable[[str], str]  # of a job by its id; empty if it is unknown here
     posted: Callable[[LetterId], Awaitable[bool]]
     books: Books | None  # None: another session made the calls
@@ -68,9 +68,15 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         """
         unfinished = history.unfinished(crashed=True)
         owed = [await self._answer(agent, history, unknown, CRASH) for unknown in unfinished]
-        begun = [e for e in owed if e.call_id in history.begun or self.job(agent, e.call_id) or not e.is_error]
-        clear = not any(ended in unfinished for ended in begun) and history.stop not in ("max_tokens", "refusal")
-        return begun if goes_on and clear else owed
+        unclear = any(ended in unfinished for ended in owed if ended.call_id in history.begun)
+        if not goes_on or unclear or history.stop in ("max_tokens", "refusal"):
+            return owed
+        return [ended for ended in owed if await self._is_over(agent, history, ended)]
+
+    async def _is_over(self, agent: AgentId, history: History, ended: ToolEnded) -> bool:
+        """Whether the call had begun, or was denied."""
+        known = ended.call_id in history.begun or ended.call_id in history.denied or not ended.is_error
+        return known or await self.job(agent, ended.call_id) is not None
 
     async def at_interrupt(self, agent: AgentId, history: History) -> list[ToolEnded]:
         """The same for calls of a living process. Calls that never began need no lookup, unless their start is not
@@ -91,6 +97,8 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         return owed
 
     async def _answer(self, agent: AgentId, history: History, unknown: ToolEnded, when: str) -> ToolEnded:
+        if unknown.call_id in history.denied:
+            return unknown
         call = history.calls[unknown.call_id]
         found = await self._look_up(agent, call, when)
         return unknown if found is None else ToolEnded(call.id, (Text(found[0]),), is_error=found[1])
@@ -99,7 +107,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         return find_traits(self.catalog, call.name).unseen_start
 
     async def _look_up(self, agent: AgentId, call: ToolCall, when: str) -> Told | None:
-        if (job := self.job(agent, call.id)) is not None:
+        if (job := await self.job(agent, call.id)) is not None:
             return _of_job(job, when)
         lookup = find_traits(self.catalog, call.name).outcome
         return None if lookup is None else await lookup(self, agent, call, when)
@@ -110,7 +118,7 @@ def outcomes_of(
 ) -> Outcomes:
     """For the calls of this process."""
 
-    def job(owner: AgentId, call: CallId) -> "JobRow | None":
+    async def job(owner: AgentId, call: CallId) -> "JobRow | None":
         found = jobs.begun_by(owner, call)
         return found.row() if found else None
 
@@ -121,15 +129,17 @@ def outcomes_of(
     return Outcomes(job=job, status=status, posted=posted, books=books, catalog=catalog)
 
 
-def left_by(outcomes: Outcomes, rows: "Iterable[JobRow]", *, copied: bool) -> Outcomes:
-    """For the calls of an earlier process, whose jobs are known only by their rows.
+def left_by(outcomes: Outcomes, jobs: "JobTable", *, copied: bool) -> Outcomes:
+    """For the calls of a process that is gone, or that has given an agent up. Their jobs ended with that, except those
+    on workers.
 
     A copied session contains calls made under the original's id: no table tells of those.
     """
-    known = {(row.owner, row.call): row for row in rows if row.call}
 
-    def job(owner: AgentId, call: CallId) -> "JobRow | None":
-        return known.get((owner, call))
+    async def job(owner: AgentId, call: CallId) -> "JobRow | None":
+        found = None if copied else await jobs.begun_by(owner, call)
+        ended = found is not None and found.status == "running" and found.kind != "remote"
+        return replace(found, status="killed") if found is not None and ended else found
 
     return replace(outcomes, job=job, books=None if copied else outcomes.books)
 

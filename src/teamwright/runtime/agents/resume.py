@@ -7,21 +7,10 @@ from msgspec import Struct
 from teamwright import __version__
 from teamwright.core.data.conversation.history import History, fold
 from teamwright.core.data.conversation.rewind import before
-from teamwright.core.data.event import (
-    AgentEnded,
-    AgentStarted,
-    Compacted,
-    Durable,
-    LettersTaken,
-    Replied,
-    Resumed,
-    ToolEnded,
-)
-from teamwright.core.data.job import JobResult
-from teamwright.core.data.letter import Figures
+from teamwright.core.data.event import AgentStarted, Compacted, Durable, LettersTaken, Resumed
 from teamwright.core.data.message import Usage
 from teamwright.core.errors import SessionBusy, SessionMissing, UsageError
-from teamwright.core.ids import AgentId, CallId, SessionId, line_uuid, new_session_id
+from teamwright.core.ids import AgentId, SessionId, line_uuid, new_session_id
 from teamwright.osfiles.locks import Lock, hold, holder
 from teamwright.runtime.agents.outcomes import Outcomes
 from teamwright.store.files import prompts, transcripts
@@ -52,39 +41,6 @@ class Opened(Struct):
     notes: list[str]
     new: bool = False
     ended_at: int = 0  # when it was last written before, in milliseconds
-
-    def answered(self, agent: AgentId, call: CallId) -> bool:
-        """Whether the result of this call is in its agent's transcript."""
-        if agent == self.id:
-            return call in self.history.used and call not in {c.id for c in self.history.open_calls}
-        path = self.files.agent(agent)
-        if not path.is_file():
-            return False
-        lines = transcripts.read(path)
-        return any(isinstance(line.event, ToolEnded) and line.event.call_id == call for _, line in lines)
-
-    def left(self, agent: AgentId) -> JobResult:
-        """What an agent at work had said since its last end, and what it had used."""
-        path = self.files.agent(agent)
-        said, usage, uses, began, last = "", Usage(), 0, 0, 0
-        for _, line in transcripts.read(path) if path.is_file() else ():
-            began, last = began or line.at, line.at
-            match line.event:
-                case Replied() as event:
-                    said, usage = event.message.text or said, usage + event.usage
-                case ToolEnded():
-                    uses += 1
-                case AgentEnded():
-                    said, began = "", 0
-                case _:
-                    pass
-        return JobResult(said, usage=Figures(usage.total, uses, last - (began or last)))
-
-    def tree_of(self, agent: AgentId) -> str:
-        """The path of the agent's own worktree, if it began in one."""
-        path = self.files.agent(agent)
-        lines = transcripts.read(path) if path.is_file() else ()
-        return next((line.event.worktree for _, line in lines if isinstance(line.event, AgentStarted)), "")
 
 
 def open_history(origin: Origin, home: Home, cwd: Path, made: Transcripts = Transcript) -> Opened:

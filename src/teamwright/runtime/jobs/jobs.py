@@ -1,8 +1,8 @@
 """Registry of all background jobs: one set of states and exactly one notice of each end."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from msgspec import Struct
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 
 Tell = Callable[[AgentId, Event], None]
 Ring = Callable[[AgentId], None]
+
+
+class Remains(Protocol):
+    """What agents of a process that is gone have left."""
+
+    def answered(self, agent: AgentId, call: CallId) -> bool:
+        """Whether the result of this call is in its agent's transcript."""
+        ...
+
+    def result(self, agent: AgentId) -> JobResult:
+        """What an agent at work had said since its last end, and what it had used."""
+        ...
+
+    async def kept(self, agent: AgentId) -> str:
+        """Words about its worktree, for the end of its report."""
+        ...
 
 
 class Job:
@@ -175,41 +191,39 @@ class Jobs(Struct, eq=False):
         return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
 
     async def settle_after_crash(
-        self,
-        answered: Callable[[AgentId, CallId], bool],
-        output: Callable[[JobId], Path],
-        left: Callable[[AgentId], JobResult],
-        kept: Callable[[AgentId], Awaitable[str]],
+        self, remains: Remains, output: Callable[[JobId], Path], *, held: Collection[AgentId] = ()
     ) -> list[JobRow]:
         """At resume: end what was running, post what is owed, and owe again what was claimed by a call without a
         result.
 
-        `answered` tells whether a call's result is in its agent's transcript; `left` returns what an agent had said and
-        used, `kept` words about its worktree. Returns every run of every job.
+        Jobs of agents in `held` are left alone. Returns every run of every job.
         """
-        rows: list[JobRow] = []
-        for row in await self._table.all(self._session):
-            if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
-                rows.append(row)
-                continue
-            settled = await self._settle(row, answered, left)
-            if row.kind == "agent" and (row.status == "running" or row.notice == OWED):  # nobody was told of it
-                settled = _with(settled, await kept(AgentId(row.id)))
-            rows.append(settled)
-            await self._post(settled, output(row.id))
-        return rows
+        rows = await self._table.all(self._session)
+        return [row if row.owner in held else await self._settle(row, remains, output) for row in rows]
 
-    async def _settle(
-        self, row: JobRow, answered: Callable[[AgentId, CallId], bool], left: Callable[[AgentId], JobResult]
-    ) -> JobRow:
+    async def settle_below(self, agent: AgentId, remains: Remains, output: Callable[[JobId], Path]) -> None:
+        """The same for an agent whose own process is gone, and for those that it has started."""
+        for row in await self._table.below(agent):
+            await self._settle(row, remains, output)
+
+    async def _settle(self, row: JobRow, remains: Remains, output: Callable[[JobId], Path]) -> JobRow:
+        if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
+            return row
+        settled = await self._end(row, remains)
+        if row.kind == "agent" and (row.status == "running" or row.notice == OWED):  # nobody was told of it
+            settled = _with(settled, await remains.kept(AgentId(row.id)))
+        await self._post(settled, output(row.id))
+        return settled
+
+    async def _end(self, row: JobRow, remains: Remains) -> JobRow:
         if row.status == "running":
             what = "It can be continued by SendMessage." if row.kind == "agent" else "It was stopped."
             error = f"The program ended while this was running. {what}"
-            had = left(AgentId(row.id)) if row.kind == "agent" else row.result
+            had = remains.result(AgentId(row.id)) if row.kind == "agent" else row.result
             result = replace(had, error=error, summary=f"{row.description}: ended with the program")
             await self._table.finish(row.id, row.run, "killed", result, owed=row.background)
             return replace(row, status="killed", result=result)
-        if row.notice == CLAIMED and not (row.claim and answered(row.owner, row.claim)):
+        if row.notice == CLAIMED and not (row.claim and remains.answered(row.owner, row.claim)):
             await self._table.owe_again(row.id, row.run)
         return row
 

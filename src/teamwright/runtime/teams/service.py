@@ -92,7 +92,7 @@ class Teamwork:
             parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
         )
         self.far_copies = FarCopies(roster, self.mirrors, self.board, supervisor)
-        self.remote_events = RemoteEvents(tables, self.board.table, roster, supervisor, agents, since=deps.since)
+        self.remote_events = RemoteEvents(parts, agents, since=deps.since)
 
     def _fencing(self, agent: AgentId, desk: Desk, mode: Mode) -> "Fencing | None":
         sandbox = self._services.sandbox

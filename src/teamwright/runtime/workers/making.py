@@ -8,6 +8,7 @@ from teamwright.core.data.charter import Charter
 from teamwright.core.data.conversation.history import History
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory, own_limits
+from teamwright.runtime.agents.remains import RemainsOnDisk
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
 from teamwright.runtime.agents.sub_agents import SpawnDeps, child_desk
 from teamwright.runtime.teams.deps import Base
@@ -27,10 +28,14 @@ class JobMaker:
         self._charter, self._agents, self._spawning, self._base, self._told = charter, agents, spawning, base, told
 
     async def make(self) -> Agent:
-        path = self._agents.files_of(self._charter.agent).agent(self._charter.agent)
-        if not path.is_file():
+        agents, agent = self._agents, self._charter.agent
+        if not agents.files_of(agent).agent(agent).is_file():
             return self._begin()
-        transcript, history = await self._agents.reopen(self._charter.agent)
+        jobs = agents.services.supervisor.jobs
+        await jobs.settle_below(
+            agent, RemainsOnDisk(agents.files_of), agents.output
+        )  # they ended with the worker before
+        transcript, history = await agents.reopen(agent)
         return (self._begin if history.rendered is None else self._go_on)(transcript, history)
 
     def _begin(self, transcript: Transcript | None = None, history: History | None = None) -> Agent:

@@ -117,7 +117,7 @@ def decode_acts(data: bytes) -> list[Act[Any]]:
     """Read acts that were written down. An unknown name, or other fields, is an error."""
     try:
         return [_decoder(name).decode(fields) for name, fields in _pairs.decode(data)]
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise StoreError(f"What was written down is no act that this version of teamwright knows: {error}.") from error
 
 

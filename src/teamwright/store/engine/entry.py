@@ -6,6 +6,7 @@ process.
 
 import hashlib
 import lzma
+import re
 import sqlite3
 from functools import partial
 from typing import Annotated, Any
@@ -27,8 +28,12 @@ from teamwright.store.tables.rows.remotes import select_doubted
 
 FORMAT = 2  # 2: letters that cross are counted, see `VOLLEYS` in `schema_later`
 MOST_PLAIN = 8 * 2**20  # bytes of an entry, unpacked
+MOST_DEPTH = 200  # levels of its JSON; at how many more a Python gives up depends on its version
 _LONG = 64 * 2**10  # bytes; longer entries are compressed
 _COMPRESSED = b"\xfd7zXZ\x00"
+# how `lzma.compress(data, preset=1)` begins: a CRC64, one filter, a dictionary of 1 MiB
+_PRESET = bytes.fromhex("fd377a585a000004e6d6b4460200210110000000a8708e86")
+_BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)  # texts are passed over whole
 # caused by values: the same everywhere
 _FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)
 # caused by acts of a worker, which may hold anything; in acts of a lead they are faults of the program
@@ -54,14 +59,39 @@ def encode_entry(process: ProcessId, k: int, acts: list[Act[Any]]) -> bytes:
 
 
 def _plain(data: bytes) -> bytes:
-    """Unpack with a limit: no writer of the log may fill the memory of all others."""
+    """Unpack with a limit: no writer of the log may fill the memory of all others.
+
+    Only what `encode_entry` makes is taken: which other filters and sums are known depends on a machine's liblzma.
+    """
     if not data.startswith(_COMPRESSED):
         return data
     unpacker = lzma.LZMADecompressor(memlimit=64 * 2**20)
     plain = unpacker.decompress(data, MOST_PLAIN + 1)
     if len(plain) > MOST_PLAIN:
         raise ValueError(f"it has more than {MOST_PLAIN:,} bytes")
+    if not (data.startswith(_PRESET) and unpacker.eof and not unpacker.unused_data and _has_one_block(data)):
+        raise ValueError("it was packed in another way")
     return plain
+
+
+def _has_one_block(data: bytes) -> bool:
+    """The footer, of 12 bytes, has the size of the index before it, which begins with a zero and the number of
+    blocks."""
+    index = 12 + 4 * (int.from_bytes(data[-8:-4], "little") + 1)
+    return data[-index:].startswith(b"\x00\x01")
+
+
+def is_deep(data: bytes) -> bool:
+    """Whether JSON has more levels than an entry may have."""
+    if data.count(b"[") + data.count(b"{") <= MOST_DEPTH:
+        return False
+    depth = 0
+    for found in _BRACKETS.finditer(data):
+        depth += found[0] in b"[{"
+        depth -= found[0] in b"]}"
+        if depth > MOST_DEPTH:
+            return True
+    return False
 
 
 class Applied(Struct, frozen=True):
@@ -131,7 +161,10 @@ def _read(entry: Entry) -> tuple[Body, list[Act[Any]]] | None:
 
 def _body(entry: Entry) -> Body:
     try:
-        body = _bodies.decode(_plain(entry.data))
+        plain = _plain(entry.data)
+        if entry.role == "worker" and is_deep(plain):
+            raise ValueError(f"it has more than {MOST_DEPTH} levels")
+        body = _bodies.decode(plain)
     except (msgspec.MsgspecError, lzma.LZMAError, ValueError, RecursionError) as error:
         raise EngineError(f"Entry {entry.seq} of the log cannot be read: {error}.") from error
     if body.v != FORMAT:

@@ -22,7 +22,7 @@ from teamwright.store.acts.act import Act
 from teamwright.store.acts.hosts import JoinHost, LeaveHost, ReturnHost
 from teamwright.store.acts.registry import encode_acts
 from teamwright.store.db.database import Database
-from teamwright.store.engine.entry import MOST_PLAIN, Applied, ApplyEntries, Batch, encode_entry
+from teamwright.store.engine.entry import MOST_DEPTH, MOST_PLAIN, Applied, ApplyEntries, Batch, encode_entry, is_deep
 from teamwright.store.engine.outcomes import decode_outcomes
 from teamwright.store.engine.port import MOST_BYTES, EngineError, Entry, Log
 from teamwright.store.engine.presence import Living, Presence
@@ -164,12 +164,14 @@ class Replica:
         if self._parts.lock is None:
             raise StoreError(f"{self.path} was opened to be read: nothing was stored.")
         try:
-            size = len(encode_acts([act]))
-        except (UnicodeError, OverflowError) as error:
+            data = encode_acts([act])
+        except (UnicodeError, OverflowError, RecursionError) as error:
             raise StoreError(f"Nothing was stored: {error}.") from error
-        if size > MOST_PLAIN - _FRAME:
-            raise _too_large(size)
-        asked = _Asked(act, size, soon)
+        if len(data) > MOST_PLAIN - _FRAME:
+            raise _too_large(len(data))
+        if is_deep(b"[%b]" % data):  # as in its entry
+            raise StoreError(f"Nothing was stored: it has more than {MOST_DEPTH} levels.")
+        asked = _Asked(act, len(data), soon)
         self._queue.append(asked)
         if not soon:
             self._asked.set()

@@ -100,14 +100,19 @@ class Space:
         self._log.connection.hurry(seconds)
 
     async def close(self) -> None:
-        with anyio.move_on_after(_END, shield=True):
-            await self.transcripts.flush()
-            await self.replica.close()
-        self._ending.set()
-        with anyio.CancelScope(shield=True):
-            if self._task is not None:
-                await asyncio.wait({self._task}, timeout=_END)
-            await self._log.close()
+        """Store the rest. Raises StoreError if the engine took not all of it; everything is closed then, too."""
+        try:
+            with anyio.move_on_after(_END, shield=True):
+                try:
+                    await self.transcripts.flush()
+                finally:
+                    await self.replica.close()
+        finally:
+            self._ending.set()
+            with anyio.CancelScope(shield=True):
+                if self._task is not None:
+                    await asyncio.wait({self._task}, timeout=_END)
+                await self._log.close()
 
     async def about(self) -> About:
         extent = await self._log.extent()

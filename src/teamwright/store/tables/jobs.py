@@ -79,10 +79,21 @@ class JobTable(Struct, eq=False):
         """Every run of every job of a session, in the order of their start."""
         return await self._select("jobs.session = (SELECT n FROM sessions WHERE id = ?)", session)
 
-    async def of_agents(self, session: SessionId) -> list[JobRow]:
-        """Like `all`, without the jobs that the main agent itself started."""
-        where = "jobs.session = (SELECT n FROM sessions WHERE id = ?) AND agents.id <> ?"
-        return await self._select(where, session, session)
+    async def below(self, agent: AgentId) -> list[JobRow]:
+        """Like `all`, of an agent and of those that it has started."""
+        where = """
+            jobs.owner IN (
+                WITH RECURSIVE below (n, id) AS (
+                    SELECT n, id FROM agents WHERE id = ?
+                    UNION SELECT agents.n, agents.id FROM agents JOIN below ON agents.parent = below.id
+                ) SELECT n FROM below
+            )
+        """
+        return await self._select(where, agent)
+
+    async def begun_by(self, owner: AgentId, call: CallId) -> JobRow | None:
+        """The last run that a call has begun."""
+        return next(reversed(await self._select("agents.id = ? AND call = ?", owner, call)), None)
 
     async def find(self, job: JobId, run: int) -> JobRow | None:
         return next(iter(await self._select("jobs.id = ? AND run = ?", job, run)), None)

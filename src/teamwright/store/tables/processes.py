@@ -79,6 +79,15 @@ class ProcessTable:
             return None
         return await self.process(lease.process)
 
+    async def held(self) -> list[AgentId]:
+        """Agents that living processes run."""
+        sql = """
+            SELECT agents.id, processes.id FROM leases
+                JOIN agents ON agents.n = leases.agent JOIN processes ON processes.n = leases.process
+        """
+        rows = await self._db.read(fetch_all(sql))
+        return [AgentId(agent) for agent, process in rows if self.alive(process)]
+
     async def waited_for(self, team: str) -> list[AgentId]:
         """Members with waiting letters that no living process runs."""
         sql = """

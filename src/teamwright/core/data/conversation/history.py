@@ -233,12 +233,18 @@ class History(Struct, eq=False):
             return list(self.unfinished(crashed=False))
         return [Reminded(user(CUT if self.stop == "max_tokens" else GO_ON))] if self.speaks_last else []
 
+    @property
+    def denied(self) -> dict[CallId, str]:
+        """Calls that were denied, with the reason: one of these without a result lacks only that."""
+        return {denial.call_id: denial.reason for denial in self.denials}
+
     def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
         """Results for calls that will never finish: after a crash, or at an interrupt."""
         unknown, not_run = (UNKNOWN, NEVER_BEGUN) if crashed else (STOPPED, NOT_RUN)
+        denied = self.denied if self.calls else {}
         return [
-            ToolEnded(call.id, (Text(unknown if call.id in self.begun else not_run),), is_error=True)
-            for call in self.open_calls
+            ToolEnded(id, (Text(denied.get(id, unknown if id in self.begun else not_run)),), is_error=True)
+            for id in (call.id for call in self.open_calls)
         ]
 
 

@@ -7,28 +7,16 @@ from teamwright.core.data.tasks import claimed_in
 from teamwright.core.data.team import Member, State
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.factory import AgentFactory
-from teamwright.runtime.agents.supervisor import Supervisor
-from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.teammates.life import idle_reason
+from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.store.files.transcripts import TranscriptTail
-from teamwright.store.tables.tasks import TaskTable
-from teamwright.store.tables.team_tables import TeamTables
 
 
 class RemoteEvents:
-    def __init__(
-        self,
-        tables: TeamTables,
-        tasks: TaskTable,
-        roster: Roster,
-        supervisor: Supervisor,
-        agents: AgentFactory,
-        *,
-        since: int,
-    ) -> None:
+    def __init__(self, deps: TeammateDeps, agents: AgentFactory, *, since: int) -> None:
         """`since` is when this process began: what happened before is not reported."""
-        self._tables, self._tasks = tables, tasks
-        self._roster, self._supervisor, self._since = roster, supervisor, since
+        self._tables, self._tasks, self._since = deps.tables, deps.board.table, since
+        self._roster, self._supervisor = deps.roster, deps.supervisor
         self._files, self._bus = agents.files_of, agents.bus
         self._begun: set[AgentId] = set()  # those that have read their first letters
         self._tails: dict[AgentId, TranscriptTail] = {}

@@ -113,7 +113,7 @@ class TeammateFactory:
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | tuple[Transcript, History]:
         """Resume from the transcript. Returns that as read if the agent was killed before it could do anything."""
         try:
-            transcript, history = await self._agents.reopen(member.agent, goes_on=True)
+            transcript, history = await self._agents.reopen(member.agent, goes_on=not self._setup.moved())
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:

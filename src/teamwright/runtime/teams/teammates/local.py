@@ -158,6 +158,7 @@ class Teammates:
                 except ToolError as error:
                     self._roster.warn(member.agent, f"{member.address} runs in this process: {error}")
             if member.backend != "in-process":
+                await self._settle_jobs(member)
                 member = await self._place_here(member)
             await self.start(member, tree)
             return member
@@ -181,6 +182,8 @@ class Teammates:
         lease = await processes.claim_agent(member.agent, own)
         if isinstance(lease, Refused):
             return None
+        if member.backend != "in-process" or member.session != self._roster.session:
+            await self._settle_jobs(member)
         try:
             if tree is None and member.worktree:
                 tree = await self._deps.worktrees.open_again(self._factory.root, member.agent, member.worktree)
@@ -194,6 +197,13 @@ class Teammates:
         self.running[member.agent] = teammate
         self._deps.supervisor.house(agent, partial(self._run, teammate))
         return teammate
+
+    async def _settle_jobs(self, member: Member) -> None:
+        """Those that it had in another process, or for another lead, ended with that."""
+        from teamwright.runtime.agents.remains import RemainsOnDisk  # noqa: PLC0415  # few teammates had one
+
+        agents = self._deps.services.agents
+        await self._deps.supervisor.jobs.settle_below(member.agent, RemainsOnDisk(agents.files_of), agents.output)
 
     async def _run(self, teammate: Teammate) -> None:
         try:

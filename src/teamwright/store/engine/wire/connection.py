@@ -146,7 +146,8 @@ class Connection:
             try:
                 return await once()
             except AWAY as error:
-                if tries <= 0 and time.monotonic() > began + min(self.patience, self._most):
+                waited = time.monotonic() - began
+                if waited > self._most or (tries <= 0 and waited > self.patience):
                     raise self.silent(error) from error
                 await anyio.sleep(PAUSE)
 
