@@ -38,7 +38,8 @@ SPELLINGS = {
         "git log --format='%h %G?'", "git log --pretty=format:%-GK", "git log --format=\"$x\"",
         "git show '--format=% GS'",
         "git stash list --format=%GG", "git for-each-ref --format '%(*signature:grade)'", "git tag --sort -signature",
-        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git log --show-signature",
+        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git shortlog --group=%GS",
+        "git shortlog --group 'format:%G?' HEAD", "git log --show-signature",
     ],
     "a program of the project": ["./env ls", "./bash -c true", "tools/timeout 5 ls", "echo a | ./xargs echo"],
     "words that split": [
