@@ -46,6 +46,7 @@ def test_a_plain_repository_runs_nothing(repo: Path, tmp_path: Path):
     run(repo, "config", "core.fsmonitor", "true")
     run(repo, "config", "pager.log", "false")
     run(repo, "config", "format.pretty", "%h %s")
+    run(repo, "config", "log.showSignature", "false")
     assert programs(str(repo)) == programs(str(repo / "nowhere" / "yet")) == ()
     assert programs(str(tmp_path)) == ()
 

@@ -38,7 +38,8 @@ SPELLINGS = {
         "git log --format='%h %G?'", "git log --pretty=format:%-GK", "git log --format=\"$x\"",
         "git show '--format=% GS'",
         "git stash list --format=%GG", "git for-each-ref --format '%(*signature:grade)'", "git tag --sort -signature",
-        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git log --show-signature",
+        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git shortlog --group=%GS",
+        "git shortlog --group 'format:%G?' HEAD", "git log --show-signature",
     ],
     "a program of the project": ["./env ls", "./bash -c true", "tools/timeout 5 ls", "echo a | ./xargs echo"],
     "words that split": [
@@ -105,6 +106,8 @@ CLEANS = [
     "git --work-tree=$HOME clean -fdx", "GIT_WORK_TREE=~ git clean -fd", "export GIT_WORK_TREE=~; git clean -fd",
     "git -c core.workTree=$HOME clean -fd", "git -C ~ clean -fdx .", "git -C ~ clean -fdx -e keep",
     "git -C ~ -C . clean -fdx", "git -C ~/x -C .. clean -fdx", "git -C ~ clean -fdx ':!x'", "git clean -fdx ~/x/..",
+    "git -C ~ clean -fdx -e -n", "git -C ~ clean -fdxe keep", "git -C ~ clean -fdx --exclude -n",
+    "git -C ~ clean -fdx --exc keep", "git -C ~ clean -fdx -- -n .", "git -C ~ clean -n --no-dry-run -fdx",
     "git -C ~ -c clean.requireForce=false clean -dx", "npx -y rimraf ~", "setpriv --reuid 1 rm -rf ~",
 ]  # fmt: skip
 
@@ -118,8 +121,11 @@ def test_what_may_empty_the_home_needs_approval_in_every_mode(bench: Bench, comm
 @pytest.mark.spec("A6")
 @pytest.mark.parametrize(
     "command",
-    ["git clean -fdx", "git -C src clean -fdx", "git clean -fdx :/", "git clean -fdx -e .env", "git -C ~ clean -n"],
-)
+    [
+        "git clean -fdx", "git -C src clean -fdx", "git clean -fdx :/", "git clean -fdx -e .env", "git -C ~ clean -n",
+        "git -C ~ clean -ndx", "git -C ~ clean --dry-run -d", "git clean -fdx -- src", "git clean -fdxe .env",
+    ],
+)  # fmt: skip
 def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) -> None:
     assert bench.kind(command, "bypassPermissions") == "allow"
 

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Iterator
 
 from teamwright.core.text import shown
-from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, parts, read_config
+from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, is_false, parts, read_config
 from teamwright.host.git.places import common_of, places, sure_places
 
 UNREADABLE = "a configuration that cannot be read"
@@ -121,7 +121,9 @@ def is_program(name: str, value: str | None) -> bool:
     section, sub, key = parts(name)
     if name == "core.fsmonitor" or section == "pager":
         return not is_boolean(value)
-    if name == "log.showsignature" or (_MAY_VERIFY.fullmatch(name) and _SIGNATURE.search(value or "")):
+    if name == "log.showsignature":
+        return not is_false(value)
+    if _MAY_VERIFY.fullmatch(name) and _SIGNATURE.search(value or ""):
         return True
     if section in _SECTIONS or key in _KEYS.get(section, ()) or _RUNS.fullmatch(key):
         return True

@@ -126,6 +126,11 @@ def parts(name: str) -> tuple[str, str, str]:
 _YES, _NO = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off", ""})
 
 
+def is_false(value: str | None) -> bool:
+    """Does git read this value of a boolean setting as no?"""
+    return value is not None and value.lower() in _NO | {"0"}
+
+
 def is_boolean(value: str | None) -> bool:
     """Does git read this value as a boolean, where it could also be a program?"""
     told = "true" if value is None else value.lower()

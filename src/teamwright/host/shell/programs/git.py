@@ -147,7 +147,7 @@ _SHOWS = re.compile(
     r"|grep\.(?:linenumber|column|patterntype|extendedregexp|fullname)|blame\.(?:date|showemail|coloring)"
 )
 # git starts gpg to check a signature, which makes files in the home directory and may look for keys.
-_FORMAT = re.compile(r"--(?:format|pretty|sort)(?:=|$)")
+_FORMAT = re.compile(r"--(?:format|pretty|sort|group)(?:=|$)")
 _VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?\*?signature")
 _NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 

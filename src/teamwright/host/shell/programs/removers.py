@@ -12,8 +12,9 @@ _ENDS_FILES = re.compile(r"(?:.*/)?(?:rm|grm|mv|unlink|shred|trash|srm|wipe|rmdi
 _RSYNC_REMOVES = ("--del", "--remove-s")
 _FD_RUNS = ("-x", "-X", "--exec")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
-
-_DRY = re.compile(r"-[dfqxX]*n[dfqxX]*|--dry-run")
+# Flags of `git clean`, which takes their beginnings too.
+_PATTERN_FOLLOWS = re.compile(r"-[^-e]*e|--e[a-z]*")
+_DRY = re.compile(r"-[^-e]*n")
 
 
 def removed_words(words: Sequence[Word], cwd: str | None) -> list[Word]:
@@ -77,14 +78,33 @@ def _by_git(words: Sequence[Word], cwd: str | None) -> list[Word]:
         if words[at].text == "-C" and at + 1 < len(words):
             place = _below(place, words[at + 1])
         at += 2 if words[at].text in _GIT_VALUED else 1
-    rest = words[at:]
-    if not rest or rest[0].text != "clean" or any(_DRY.fullmatch(word.text) for word in rest[1:]):
+    if not words[at:] or words[at].text != "clean":
         return []
-    named = [w for n, w in enumerate(rest[1:], 1) if w.text[:1] != "-" and rest[n - 1].text not in ("-e", "--exclude")]
+    named, dry = _cleaned(words[at + 1 :])
+    if dry:
+        return []
     # `:/` and other magic: from the top of the tree, or everything else
     top = "/" if cwd is None else top_of(normal(cwd, place.text))
     special = [place, *([Word(top)] if top else [])] if any(w.text[:1] == ":" for w in named) else []
     return [_inside(word) for word in (*(_below(place, word) for word in named or [Word(".")]), *special)]
+
+
+def _cleaned(words: Sequence[Word]) -> tuple[list[Word], bool]:
+    """The paths that `git clean` with these words is limited to, and whether it only lists them."""
+    named, dry, waiting = list[Word](), False, iter(words)
+    for word in waiting:
+        flag = word.text
+        if flag == "--":
+            return [*named, *waiting], dry
+        if not flag.startswith("-"):
+            named.append(word)
+        elif _PATTERN_FOLLOWS.fullmatch(flag):
+            next(waiting, None)
+        if flag.startswith(("--d", "--no-d")):
+            dry = flag.startswith("--d")
+        elif _DRY.match(flag):
+            dry = True
+    return named, dry
 
 
 def _below(place: Word, word: Word) -> Word:
