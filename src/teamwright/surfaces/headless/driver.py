@@ -102,8 +102,9 @@ class Driver:
         if slot is None:
             await control.take_answer(self._session, response, self._options)
             return
-        slot.response = response
-        slot.answered.set()
+        if slot.response is None:  # the first answer counts
+            slot.response = response
+            slot.answered.set()
 
     # --- requests to the driver
 
