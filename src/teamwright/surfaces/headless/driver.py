@@ -20,7 +20,7 @@ from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
-SLOW = frozenset({"mcp_reconnect", "mcp_toggle"})  # these may need answers from the driver themselves
+SLOW = ("mcp_reconnect", "mcp_toggle")  # these may need answers from the driver themselves
 MOST_WAITING = 10_000  # prompts that wait to be taken
 _EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
 
