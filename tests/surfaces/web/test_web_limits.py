@@ -62,6 +62,21 @@ def test_requests_without_a_key_are_counted_too(hub: OpenHub) -> None:
     assert web.get("/api/now").status == 200
 
 
+@pytest.mark.spec("N3", "N8")
+def test_a_message_that_is_nested_too_deeply_is_not_understood(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web, deep = hub(), b"\x81\xfe" + (60_000).to_bytes(2, "big") + bytes(4) + b"[" * 60_000
+    stranger, tab = WebSocket(web, hello=False), WebSocket(web)
+    stranger.raw(deep)
+    assert stranger.next() is None and stranger.closed == 4401
+    tab.raw(deep)
+    tab.send({"type": "look", "session": id, "agent": id})
+    assert tab.until(lambda m: m["type"] == "talk")
+    assert "Traceback" not in (program.root / "web.err").read_text()
+    for one in (stranger, tab):
+        one.close()
+
+
 @pytest.mark.spec("N3")
 def test_pings_keep_no_socket_open_that_never_gives_a_key(hub: OpenHub) -> None:
     silent, stop = WebSocket(hub(), hello=False), threading.Event()
