@@ -73,6 +73,17 @@ def test_other_machines_only_by_an_explicit_word(program: Program, more: tuple[s
     assert done.rc == 2 and "--" in done.err and not done.out
 
 
+@pytest.mark.spec("N1", "N6")
+@pytest.mark.parametrize(
+    "more",
+    [("--read-only",), ("--hours", "1"), ("links", "x"), ("--session", "none"), ("--cert", "none", "--key", "none")],
+)
+def test_a_hub_that_does_not_start_makes_no_link(program: Program, more: tuple[str, ...]) -> None:
+    done = program.run("web", "--port", "0", "--no-open", *more)
+    assert done.rc in (1, 2) and done.err.startswith("teamwright: ") and not done.out
+    assert json.loads(program.run("web", "links", "--json").out) == []
+
+
 @pytest.mark.spec("N2", "N6")
 def test_a_read_only_link_shows_one_session_and_a_revoked_one_nothing(program: Program, hub: OpenHub) -> None:
     first = program.prompt(["one"]).result["session_id"]
