@@ -22,6 +22,7 @@ from teamwright.runtime.landing.service import NO_CHECK
 from teamwright.store.db.database import Database
 from teamwright.surfaces.commands.landing_names import draft_for, find_named
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.landing import STATES, about_entry, landing_record, seconds_of
 from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.tools.bounds import visible
@@ -91,6 +92,7 @@ async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
         with anyio.CancelScope() as scope:
             group.start_soon(heed_signals, scope, caught)
             async with landing_here(options) as place:
+                tell_notes(place.state)
                 try:
                     ended.append(await work(place, asked))
                 except (ToolError, UsageError) as error:  # kept until after the task group, which would wrap it

@@ -16,6 +16,7 @@ from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.cost import cost_of
 from teamwright.surfaces.reports.landing import landing_record
 from teamwright.surfaces.view.letters import mail_words
@@ -38,6 +39,7 @@ class Stores:
     async def _open(self) -> StateStore | None:
         if self._state is None and self._home.state.exists():
             self._state = await StateStore.open(self._home.state)
+            tell_notes(self._state)
         return self._state
 
     async def close(self) -> None:
