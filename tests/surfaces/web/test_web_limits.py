@@ -13,6 +13,7 @@ from program import LIMIT, Program, bash
 from web_kit import Reply, WebHub, WebSocket
 
 OpenHub = Callable[..., WebHub]
+OPEN = Path("/proc/self/fd")
 PING = b"\x89\x80\0\0\0\0"
 
 
@@ -153,6 +154,23 @@ def test_words_for_a_sub_agent_of_an_ended_session_do_not_go_to_the_main_agent(p
     told = web.post(f"/api/sessions/{id}/say", {"text": "for ada", "agent": "somebody-else"})
     assert told.status == 409 and "resume" in told.json["error"]
     assert "for ada" not in said(web, id)
+
+
+@pytest.mark.skipif(not OPEN.exists(), reason="open files are counted in /proc")
+def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    paths = [f"/api/sessions/{id}/{page}" for page in ("tasks", "mail", "cost") * 4]
+    tabs = [threading.Thread(target=web.get, args=(path,)) for path in paths]
+    for tab in tabs:
+        tab.start()
+    for tab in tabs:
+        tab.join(LIMIT)
+    opened: list[str] = []
+    for file in Path(f"/proc/{web.process.pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            opened.append(str(file.readlink()))
+    assert opened.count(str(program.state / "state.db")) == 1
 
 
 @pytest.mark.spec("N1")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from teamwright.core.data.tasks import Task
@@ -35,11 +36,13 @@ class Stores:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._state: StateStore | None = None
+        self._opening = anyio.Lock()
 
     async def _open(self) -> StateStore | None:
-        if self._state is None and self._home.state.exists():
-            self._state = await StateStore.open(self._home.state)
-            tell_notes(self._state)
+        async with self._opening:  # a page's first requests come at once
+            if self._state is None and self._home.state.exists():
+                self._state = await StateStore.open(self._home.state)
+                tell_notes(self._state)
         return self._state
 
     async def close(self) -> None:
