@@ -1,5 +1,6 @@
 """What the hub refuses, and what it does when two want the same at once."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -171,6 +172,17 @@ def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: O
         with suppress(OSError):  # closed meanwhile
             opened.append(str(file.readlink()))
     assert opened.count(str(program.state / "state.db")) == 1
+
+
+@pytest.mark.spec("N1", "N6")
+@pytest.mark.parametrize(
+    "more",
+    [("--read-only",), ("--hours", "1"), ("links", "x"), ("--session", "none"), ("--cert", "none", "--key", "none")],
+)
+def test_a_hub_that_does_not_start_makes_no_link(program: Program, more: tuple[str, ...]) -> None:
+    done = program.run("web", "--port", "0", "--no-open", *more)
+    assert done.rc in (1, 2) and done.err.startswith("teamwright: ") and not done.out
+    assert json.loads(program.run("web", "links", "--json").out) == []
 
 
 @pytest.mark.spec("N1")

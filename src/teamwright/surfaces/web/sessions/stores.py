@@ -108,12 +108,13 @@ class Stores:
         shown = {name: getattr(report, name) for name in report.__struct_fields__}
         return shown | {"series": series}
 
-    async def landing(self, cwd: Path) -> list[Json]:
-        """The landing queue of the repository around `cwd`, the newest first."""
+    async def landing(self, cwd: Path, only: str) -> list[Json]:
+        """The landing queue of the repository around `cwd`, the newest first; `only` what this session queued."""
         state, repo = await self._open(), repository_of(str(cwd))
         if state is None or not repo:
             return []
-        entries = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED)
+        found = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED)
+        entries = [entry for entry in found if only in ("", entry.draft.session)]
         return [{name: _plain(value) for name, value in landing_record(entry).items()} for entry in reversed(entries)]
 
     async def members(self, session: str) -> list[Json]:
