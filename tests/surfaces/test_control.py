@@ -79,7 +79,7 @@ def test_an_unknown_control_request_is_an_error_answer(program: Program) -> None
     assert live.end().lines[0]["type"] == "control_response"
 
 
-@pytest.mark.parametrize("request_", [None, [], "interrupt", {}, {"subtype": 7}])
+@pytest.mark.parametrize("request_", [None, [], "interrupt", {}, {"subtype": 7}, {"subtype": ["interrupt"]}])
 def test_a_control_request_that_is_none_is_an_error_answer(program: Program, request_: object) -> None:
     """Whoever sent it waits for an answer."""
     live = program.talk(["x"])

@@ -80,6 +80,19 @@ def test_an_answer_of_a_hook_that_is_no_object(program: Program, answer: object,
     assert (program.project / "a").exists() == runs
 
 
+def test_of_two_answers_of_a_guard_the_first_counts(program: Program) -> None:
+    live = program.talk([bash("touch a"), "end"], "--dangerously-skip-permissions")
+    live.ask("initialize", hooks={"PreToolUse": [{"hookCallbackIds": ["h"]}]})
+    live.say("go")
+    id = asked(live, "hook_callback")["request_id"]
+    bodies = [{"subtype": "success", "request_id": id, "response": said} for said in ({"decision": "block"}, {})]
+    lines = [json.dumps({"type": "control_response", "response": body}).encode() for body in bodies]
+    live.send(b"\n".join(lines))
+    live.results(1)
+    live.end()
+    assert not (program.project / "a").exists()
+
+
 @pytest.mark.spec("A12")
 def test_a_guard_that_does_not_answer_in_time_refuses_and_is_withdrawn(program: Program) -> None:
     live = program.talk([bash("touch a"), "end"], "--dangerously-skip-permissions")

@@ -145,10 +145,11 @@ def test_wrong_words_are_one_sentence(program: Program, tmp_path: Path) -> None:
     ran = program.prompt(["hi"], "--engine", "nats://127.0.0.1:9/main")
     assert ran.rc == 1 and "127.0.0.1:9" in ran.err and not ran.out and not (program.state / "engines").exists()
     ran = program.prompt(["hi"], "--engine", "somewhere")
-    assert ran.rc == 2 and "The address of an engine is nats://" in ran.err
+    assert ran.rc == 2 and "The address of an engine is nats://" in ran.err and "USER:PASSWORD@" in ran.err
     for args, words in (
         (("engine", "run", str(tmp_path / "none")), "is no engine"),
-        (("engine", "init"), "init DIR"),
+        (("engine", "init"), "`teamwright engine init DIR`"),
+        (("engine", "status", "nats://127.0.0.1:9"), "`teamwright engine status --engine URL`"),
         (("engine", "status"), "name the engine"),
     ):
         ran = program.run(*args)

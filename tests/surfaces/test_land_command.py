@@ -54,6 +54,14 @@ def test_a_name_that_is_none_may_be_meant_as_a_branch(program: Program, repo: Pa
     assert far.rc == 2 and "`git branch` and `teamwright worktrees` list them" in far.err
 
 
+@pytest.mark.parametrize("check", ["", "  ", "\udcff"])
+def test_a_check_that_checks_nothing_is_refused(program: Program, repo: Path, check: str) -> None:
+    branch(repo, "a", {"a.txt": "a"})
+    refused = program.run("land", "a", "--check", check)
+    assert refused.rc == 2 and "--check" in refused.err and not (repo / "a.txt").exists()
+    assert not list((program.state / "landing").glob("*.json"))
+
+
 def test_without_a_check_nothing_lands(program: Program, repo: Path) -> None:
     branch(repo, "a", {"a.txt": "a"})
     refused = program.run("land", "a")

@@ -161,3 +161,16 @@ def test_config_tells_of_a_rule_that_does_not_count(program: Program) -> None:
     (program.state / "settings.json").write_text('{"permissions": {"deny": ["Bash("]}}')
     ran = program.run("config")
     assert ran.rc == 1 and "`Bash(`" in ran.err and "ignored" in ran.err
+
+
+@pytest.mark.spec("X7")
+def test_a_command_that_sets_a_damaged_store_aside_says_so(program: Program) -> None:
+    """Nobody else says it: the next one finds a new store."""
+    program.prompt(["hi"])
+    store = program.state / "state.db"
+    for args in ("jobs", "why", "cost", "tasks", "teams", "inbox", "teams delete x", "land --list",
+                 "sessions delete --older-than 9"):  # fmt: skip
+        store.write_bytes(b"damaged" * 1_000)
+        ran = program.run(*args.split())
+        assert "state.db was damaged and is now state.db.corrupt-" in ran.err, args
+    assert len(list(program.state.glob("state.db.corrupt-*"))) == 9

@@ -101,6 +101,7 @@ def test_wrong_use_is_status_2_and_leaves_nothing(program: Program, args: list[s
             "--output-format: 'jsn' is not one of text, json, stream-json; did you mean json?",
         ),
         (["-p", "x", "--max-turns", "0"], "--max-turns: '0' is not a whole number above 0"),
+        (["-p", "x", "--max-turns", "9" * 5_000], "99…' is not a whole number above 0, of at most 18 digits"),
         (["-p", "x", "--model"], "--model: expected one argument"),
         (["sessions", "delte", "x"], "sessions: 'delte' is not one of list, delete; did you mean delete?"),
         (["worktrees", "--jsn"], "worktrees: there is no option --jsn; did you mean --json?"),
@@ -307,9 +308,10 @@ def test_the_setting_that_turns_forks_on_does_not_hold_without_a_person(program:
 
 
 @pytest.mark.spec("A7", "B8")
-@pytest.mark.parametrize("said", ["many", "-1", "1.5"])
+@pytest.mark.parametrize("said", ["many", "-1", "1.5", "9" * 5_000])
 @pytest.mark.parametrize("name", ["TEAMWRIGHT_MAX_RETRIES", "TEAMWRIGHT_MAX_AGENTS"])
 def test_a_limit_in_the_environment_is_a_number(program: Program, name: str, said: str) -> None:
     ran = program.run("-p", "hi", script={"main": ["x"]}, env={name: said})
-    assert ran.rc != 0 and name in ran.err and "whole number" in ran.err and not ran.out
+    assert ran.rc == 2 and name in ran.err and "whole number" in ran.err and not ran.out
+    assert f"FAULT  environment  {name}" in program.run("doctor", env={name: said}).out
     assert program.run("-p", "SCRIPT:main", script={"main": ["x"]}, env={name: ""}).out == "x\n"

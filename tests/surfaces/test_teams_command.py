@@ -56,6 +56,13 @@ def test_before_there_is_any_team(program: Program) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_name_that_is_not_utf8_is_no_fault_of_the_disk(program: Program) -> None:
+    await fill(program.state)
+    ran = program.run("inbox", "\udcff")
+    assert ran.rc == 1 and "\\udcff is not UTF-8" in ran.err and "disk" not in ran.err
+
+
+@pytest.mark.anyio
 @pytest.mark.spec("T2", "T11", "O1")
 async def test_teams_are_listed_with_their_members(program: Program) -> None:
     await fill(program.state)

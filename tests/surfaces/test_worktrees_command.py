@@ -77,6 +77,16 @@ def test_one_is_meant_by_branch_session_or_the_beginning_of_its_name(program: Pr
     assert program.run("worktrees", "merge", "fix/").rc == 0 and (repo / "new.txt").exists()
 
 
+@pytest.mark.spec("CL2")
+def test_an_empty_name_means_none(program: Program, repo: Path) -> None:
+    """It is the beginning of every name, and what a script passes whose variable is unset."""
+    work(program, COMMIT)
+    for args in ("worktrees show", "worktrees merge", "worktrees clean", "land --check true"):
+        ran = program.run(*args.split(), "")
+        assert ran.rc == 2 and "the name of a worktree is empty" in ran.err, args
+    assert "fix+it  changed" in program.run("worktrees", "show", "fix").out and not (repo / "new.txt").exists()
+
+
 def test_conflicts_are_shown_and_refused(program: Program, repo: Path) -> None:
     work(program, "echo there > README.md; git commit -qam there")
     (repo / "README.md").write_text("here\n")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
 NUMBERS = {"TEAMWRIGHT_MAX_RETRIES": 0, "TEAMWRIGHT_MAX_AGENTS": 1}  # limits in the environment, and the least of each
+_MOST_DIGITS = 9
 _ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
@@ -223,8 +224,9 @@ def check_numbers(env: Mapping[str, str]) -> None:
     """Raises UsageError for a limit in the environment that is no number; an empty one counts as unset."""
     for name, least in NUMBERS.items():
         said = env.get(name) or str(least)
-        if not (said.isascii() and said.isdigit() and int(said) >= least):
-            raise UsageError(f"{name} is {shown(said, 80)!r}: it is a whole number from {least} on.")
+        if not (said.isascii() and said.isdigit() and len(said) <= _MOST_DIGITS and int(said) >= least):
+            most = 10**_MOST_DIGITS - 1
+            raise UsageError(f"{name} is {shown(said, 80)!r}: it must be a whole number from {least} to {most:,}.")
 
 
 def names_engine(options: Options, workspace: Workspace) -> bool:

@@ -9,6 +9,7 @@ from acp_editor import Refused, Workshop, agent, bash, tool
 
 pytestmark = pytest.mark.anyio
 FORMS = {"elicitation": {"form": {}}}
+ENDED = ("completed", "failed")
 
 
 @pytest.mark.spec("J9")
@@ -56,6 +57,25 @@ async def test_an_answer_that_cannot_be_read_is_a_no(shop: Workshop, answer: dic
         assert await editor.prompt(session, "go") == "end_turn"
         (card,) = editor.calls(session).values()
         assert card["statuses"][-1] == "failed" and card["texts"][-1] and not (shop.project / "made").exists()
+
+
+@pytest.mark.spec("J9")
+async def test_of_two_answers_the_first_counts(shop: Workshop) -> None:
+    shop.play([bash("touch made"), "understood"])
+
+    async def no_and_yes(_: Any) -> dict[str, Any]:
+        id = next(m["id"] for m in reversed(editor.heard) if m.get("method") == "session/request_permission")
+        said = [{"outcome": {"outcome": "selected", "optionId": option}} for option in ("no", "once")]
+        lines = [json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode() for result in said]
+        await editor.write(b"\n".join(lines))  # both are there before the question's task runs
+        await editor.until(lambda e: any(c["statuses"][-1] in ENDED for c in e.calls(session).values()))
+        return {"result": None}
+
+    async with shop.editor(answer=no_and_yes) as editor:
+        session = await editor.new(shop.project)
+        assert await editor.prompt(session, "go") == "end_turn"
+        (card,) = editor.calls(session).values()
+        assert card["statuses"][-1] == "failed" and not (shop.project / "made").exists()
 
 
 @pytest.mark.spec("J9")

@@ -63,6 +63,23 @@ async def test_a_command_takes_what_is_attached_to_it(shop: Workshop) -> None:
         assert editor.text(session).endswith("again")
 
 
+@pytest.mark.spec("J5", "J20")
+async def test_what_is_attached_is_nothing_to_a_command_without_a_model(shop: Workshop) -> None:
+    shop.play({"main": ["not attached"], "file": ["it was read"]})
+    file = {"type": "resource", "resource": {"uri": "file:///a.py", "text": "print( 'SCRIPT:file' )"}}
+    async with shop.editor() as editor:
+        session = await editor.new(shop.project)
+        for command, words in {
+            "/stop": "Every agent was stopped.",
+            "/why": "WAITS FOR",
+            "/to nobody hi": "no agent is called nobody;",
+            "/btw what is\nthis?": "it was read",
+        }.items():
+            before = len(editor.text(session))
+            assert await editor.prompt(session, command, file) == "end_turn"
+            assert words in editor.text(session)[before:], command
+
+
 @pytest.mark.spec("J20", "J32")
 @pytest.mark.parametrize("young", [True, False])
 async def test_a_compaction_is_told(shop: Workshop, young: bool) -> None:

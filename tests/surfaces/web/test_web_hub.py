@@ -313,9 +313,12 @@ def test_the_landing_queue_is_told_with_the_changes(program: Program, hub: OpenH
     branch(repo, "feature", {"a.txt": "a"})
     id = program.prompt(["done"]).result["session_id"]
     assert program.run("land", "feature", "--check", "exit 1").rc == 1
-    (entry,) = hub().get(f"/api/sessions/{id}/changes").json["landing"]
+    web = hub()
+    (entry,) = web.get(f"/api/sessions/{id}/changes").json["landing"]
     assert (entry["branch"], entry["target"], entry["state"]) == ("feature", "main", "sent_back")
     assert entry["reason"] == "the check failed (exit code 1)"
+    key = web.login(web.link("--session", id)["token"]).json["key"]
+    assert web.get(f"/api/sessions/{id}/changes", key=key).json["landing"] == []  # a person queued it
 
 
 @pytest.mark.spec("N25", "N26")

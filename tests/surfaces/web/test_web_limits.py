@@ -1,5 +1,6 @@
 """What the hub refuses, and what it does when two want the same at once."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,6 +14,7 @@ from program import LIMIT, Program, bash
 from web_kit import Reply, WebHub, WebSocket
 
 OpenHub = Callable[..., WebHub]
+OPEN = Path("/proc/self/fd")
 PING = b"\x89\x80\0\0\0\0"
 
 
@@ -60,6 +62,21 @@ def test_requests_without_a_key_are_counted_too(hub: OpenHub) -> None:
     statuses = [web.get("/api/now", key="x" * 40).status for _ in range(640)]
     assert statuses[0] == 401 and statuses[-1] == 429
     assert web.get("/api/now").status == 200
+
+
+@pytest.mark.spec("N3", "N8")
+def test_a_message_that_is_nested_too_deeply_is_not_understood(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web, deep = hub(), b"\x81\xfe" + (60_000).to_bytes(2, "big") + bytes(4) + b"[" * 60_000
+    stranger, tab = WebSocket(web, hello=False), WebSocket(web)
+    stranger.raw(deep)
+    assert stranger.next() is None and stranger.closed == 4401
+    tab.raw(deep)
+    tab.send({"type": "look", "session": id, "agent": id})
+    assert tab.until(lambda m: m["type"] == "talk")
+    assert "Traceback" not in (program.root / "web.err").read_text()
+    for one in (stranger, tab):
+        one.close()
 
 
 @pytest.mark.spec("N3")
@@ -138,6 +155,34 @@ def test_words_for_a_sub_agent_of_an_ended_session_do_not_go_to_the_main_agent(p
     told = web.post(f"/api/sessions/{id}/say", {"text": "for ada", "agent": "somebody-else"})
     assert told.status == 409 and "resume" in told.json["error"]
     assert "for ada" not in said(web, id)
+
+
+@pytest.mark.skipif(not OPEN.exists(), reason="open files are counted in /proc")
+def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    paths = [f"/api/sessions/{id}/{page}" for page in ("tasks", "mail", "cost") * 4]
+    tabs = [threading.Thread(target=web.get, args=(path,)) for path in paths]
+    for tab in tabs:
+        tab.start()
+    for tab in tabs:
+        tab.join(LIMIT)
+    opened: list[str] = []
+    for file in Path(f"/proc/{web.process.pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            opened.append(str(file.readlink()))
+    assert opened.count(str(program.state / "state.db")) == 1
+
+
+@pytest.mark.spec("N1", "N6")
+@pytest.mark.parametrize(
+    "more",
+    [("--read-only",), ("--hours", "1"), ("links", "x"), ("--session", "none"), ("--cert", "none", "--key", "none")],
+)
+def test_a_hub_that_does_not_start_makes_no_link(program: Program, more: tuple[str, ...]) -> None:
+    done = program.run("web", "--port", "0", "--no-open", *more)
+    assert done.rc in (1, 2) and done.err.startswith("teamwright: ") and not done.out
+    assert json.loads(program.run("web", "links", "--json").out) == []
 
 
 @pytest.mark.spec("N1")

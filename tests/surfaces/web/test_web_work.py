@@ -88,6 +88,29 @@ def test_changes_are_those_of_the_command_and_an_unsafe_merge_changes_nothing(pr
     assert hub.post(f"{path}/nothing/merge").status in (404, 409)
 
 
+@pytest.mark.spec("N6", "N19")
+def test_a_link_for_one_session_has_no_changes_of_others(program: Program, hub: WebHub) -> None:
+    git(program.project, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "A Person"), ("user.email", "person@localhost")):
+        git(program.project, "config", name, value)
+    (program.project / "old.txt").write_text("one\n")
+    save(program.project)
+    work = [tool("EnterWorktree", name="mine"), bash("echo new > new.txt"), "done"]
+    mine = program.prompt(work, "--dangerously-skip-permissions").result["session_id"]
+    work = [tool("EnterWorktree", name="theirs"), bash("echo hush > new.txt"), "done"]
+    program.prompt(work, "--dangerously-skip-permissions")
+    path = f"/api/sessions/{mine}/changes"
+    assert {tree["name"] for tree in hub.get(path).json["worktrees"]} == {"mine", "theirs"}
+    key = hub.login(hub.link("--session", mine)["token"]).json["key"]
+    assert [tree["name"] for tree in hub.get(path, key=key).json["worktrees"]] == ["mine"]
+    assert hub.get(f"{path}/mine/diff?path=new.txt", key=key).json["rows"]
+    for page in ("", "/diff?path=new.txt", "/preview"):
+        assert hub.get(f"{path}/theirs{page}", key=key).status == 404, page
+    for act in ("merge", "remove"):
+        assert hub.post(f"{path}/theirs/{act}", key=key).status == 404, act
+    assert hub.post(f"{path}/mine/remove", key=key).status == 200
+
+
 @pytest.mark.spec("N8", "N19")
 def test_a_new_file_is_shown_and_a_link_is_not_followed(program: Program, hub: WebHub) -> None:
     git(program.project, "init", "-q", "-b", "main")

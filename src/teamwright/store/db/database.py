@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import DiskError, StoreError
+from teamwright.core.text import shown
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import fault, make_dir, open_file
 from teamwright.store.acts.act import Act, Context, apply
@@ -356,5 +357,8 @@ def explain(path: Path, error: Exception) -> StoreError:
             f"{path} is damaged ({error}). End every teamwright, move the file away and resume: "
             "conversations are in the transcripts; what waited and the costs stay in the old file."
         )
+    if isinstance(error, OverflowError | UnicodeError):
+        why = f"{shown(error.object, 80)} is not UTF-8" if isinstance(error, UnicodeEncodeError) else str(error)
+        return StoreError(f"{path} can neither hold nor find this: {why}.")
     kind = DiskError if isinstance(error, sqlite3.OperationalError) else StoreError
     return kind(f"{path} cannot be used: {error}. Check the disk and the permissions of that path.")

@@ -18,9 +18,9 @@ from teamwright.app import Options, Workspace, model_for, open_workspace
 from teamwright.app.agents.registry import AgentRegistry
 from teamwright.app.brought.unread import all_unread
 from teamwright.app.extensions.service import read_configured
-from teamwright.app.workspace import read_rules
+from teamwright.app.workspace import check_numbers, read_rules
 from teamwright.core.data.message import Request, user
-from teamwright.core.errors import StoreError, TeamwrightError, ToolError
+from teamwright.core.errors import StoreError, TeamwrightError, ToolError, UsageError
 from teamwright.core.policies.redaction import redacted, secrets_of
 from teamwright.host.files.paths import has_openat2
 from teamwright.host.files.search import find_rg
@@ -96,6 +96,10 @@ def _without_password(address: str) -> str:
 def _settings(ground: Workspace) -> Iterator[Check]:
     for note in ground.notes:
         yield Check("settings", "note", note)
+    try:
+        check_numbers(ground.env)
+    except UsageError as error:
+        yield Check("environment", "fault", str(error))
     if ground.trusted:
         yield Check("directory", "ok", f"{ground.project} is trusted")
     else:

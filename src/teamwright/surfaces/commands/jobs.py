@@ -18,11 +18,11 @@ from teamwright.store.files import transcripts
 from teamwright.store.files.paths import Home, SessionFiles, home_from, list_sessions, one_session, sessions_named
 from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.remote_jobs import RemoteJob, read_remotes
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
 from teamwright.surfaces.commands.through_engine import engine_away
+from teamwright.surfaces.port.stored import opened_store
 
 IDLE = ("idle", "a message")
 NOT_BEGUN = ("running", "the model's answer or a free slot")
@@ -67,13 +67,10 @@ class SessionJobs(msgspec.Struct, frozen=True):
 async def _read(home: Home, session: SessionId) -> SessionJobs:
     if not home.state.exists():
         return SessionJobs([], TeamWaits((), (), ()), _lives(home, session))
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         led = await ProcessTable(state.database, home.run).holder(AgentId(session)) is not None  # in an engine
         rows, crew = await JobTable(state.database).all(session), await read_crew(home, state, session)
         return SessionJobs(rows, crew, led or _lives(home, session), await read_remotes(state))
-    finally:
-        await state.close()
 
 
 def _lives(home: Home, session: SessionId) -> bool:

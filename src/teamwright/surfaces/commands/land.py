@@ -2,10 +2,10 @@
 
 import signal
 import sys
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
@@ -22,12 +22,10 @@ from teamwright.runtime.landing.service import NO_CHECK
 from teamwright.store.db.database import Database
 from teamwright.surfaces.commands.landing_names import draft_for, find_named
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.landing import STATES, about_entry, landing_record, seconds_of
 from teamwright.surfaces.signals import STATUS, heed_signals
 from teamwright.tools.bounds import visible
-
-if TYPE_CHECKING:
-    import argparse
 
 LOOK = 0.5  # seconds between two looks of --watch
 PATIENCE = 5.0  # seconds until it tries again what it could not land
@@ -45,7 +43,7 @@ class _LandArgs(Struct, frozen=True):
     as_json: bool
 
 
-def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
+def run_land(parser: ArgumentParser, args: Sequence[str]) -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="a branch, worktree or agent that is ready (default: all that waits)"
     )
@@ -56,7 +54,9 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
     what.add_argument("--give-up", action="store_true", help="take NAME out of the queue; its commits are kept")
     parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher ones land first (default: 0)")
     parser.add_argument("--target", default="", metavar="BRANCH", help="land on this branch")
-    parser.add_argument("--check", metavar="COMMAND", help="the command that must pass; remembered for this project")
+    parser.add_argument(
+        "--check", type=_command, metavar="COMMAND", help="the command that must pass; remembered for this project"
+    )
     parser.add_argument("--trust", action="store_true", help="treat this directory as trusted")
     parser.add_argument("--no-sandbox", action="store_true", help="run checks without the sandbox")
     found = parser.parse_args(args)
@@ -73,6 +73,17 @@ def run_land(parser: "argparse.ArgumentParser", args: Sequence[str]) -> int:
         raise UsageError(str(error)) from None
 
 
+def _command(text: str) -> str:
+    """A check. An empty one, of a variable that is unset, would check nothing and be remembered."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; `true` checks nothing")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError("it is not UTF-8") from None
+    return text
+
+
 async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
     """Returns the exit status. A signal leaves no tree of the queue behind."""
     ended: list[int | ToolError | UsageError] = []
@@ -81,6 +92,7 @@ async def _opened(options: Options, work: _Work, asked: _LandArgs) -> int:
         with anyio.CancelScope() as scope:
             group.start_soon(heed_signals, scope, caught)
             async with landing_here(options) as place:
+                tell_notes(place.state)
                 try:
                     ended.append(await work(place, asked))
                 except (ToolError, UsageError) as error:  # kept until after the task group, which would wrap it
@@ -154,7 +166,7 @@ async def _land(place: LandingPlace, asked: _LandArgs) -> int:
     else:
         await _sum_up(place, end.blocked, end.held, only)
         if not end.done and not end.blocked and not end.held:
-            _say("nothing waits to land")
+            _say("nothing waits to land; `teamwright land NAME` queues a branch and lands it")
     return 1 if end.blocked or end.held or any(entry.state != "landed" for entry in end.done) else 0
 
 

@@ -25,9 +25,10 @@ from teamwright.store.files.paths import (
     one_session,
 )
 from teamwright.store.settings.load import describe
-from teamwright.store.tables.state import Cost, StateStore
+from teamwright.store.tables.state import Cost
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.port.deleting import delete_stored
+from teamwright.surfaces.port.stored import opened_store, tell_notes
 from teamwright.surfaces.reports.cost import AgentCost, cost_of
 from teamwright.tools.bounds import visible
 
@@ -58,7 +59,7 @@ def _with_words(home: Home, entries: list[SessionEntry]) -> list[SessionEntry]:
         return entries
     from teamwright.surfaces.view.team_digest import read_teams  # noqa: PLC0415  # seldom needed
 
-    teams = anyio.run(read_teams, home)
+    teams = anyio.run(read_teams, home, tell_notes)
     return [entry for entry in entries if entry.said or entry.fault or entry.id in teams]
 
 
@@ -135,11 +136,8 @@ async def _costs(session: str | None) -> list[Cost]:
     named = None if session is None else SessionId(one_session(home, session).stem)
     if not home.state.exists():
         return []
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         return await state.costs(named)
-    finally:
-        await state.close()
 
 
 def _tree(rows: Sequence[AgentCost]) -> list[tuple[AgentCost, int]]:

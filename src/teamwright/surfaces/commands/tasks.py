@@ -12,9 +12,9 @@ from teamwright.core.data.tasks import listed
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import Home, home_from, list_sessions, one_session
 from teamwright.store.mirrors.task import record
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import Listing, TaskTable
 from teamwright.surfaces.commands.tables import print_json, print_table
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.tools.bounds import visible
 
 
@@ -62,8 +62,7 @@ async def _read(home: Home, team: str | None, session: str | None) -> tuple[str,
     name = team or session or ""
     if not home.state.exists():
         return name, Listing(())
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         table = TaskTable(state.database)
         if team is not None:
             known = await table.lists()
@@ -73,5 +72,3 @@ async def _read(home: Home, team: str | None, session: str | None) -> tuple[str,
             teams = [found for found in await table.lists(session) if found != session]
             name = teams[-1] if teams else name
         return name, await table.list(name)
-    finally:
-        await state.close()

@@ -20,7 +20,7 @@ from teamwright.surfaces.headless import control
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
-SLOW = frozenset({"mcp_reconnect", "mcp_toggle"})  # these may need answers from the driver themselves
+SLOW = ("mcp_reconnect", "mcp_toggle")  # these may need answers from the driver themselves
 MOST_WAITING = 10_000  # prompts that wait to be taken
 _EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
 
@@ -102,8 +102,9 @@ class Driver:
         if slot is None:
             await control.take_answer(self._session, response, self._options)
             return
-        slot.response = response
-        slot.answered.set()
+        if slot.response is None:  # the first answer counts
+            slot.response = response
+            slot.answered.set()
 
     # --- requests to the driver
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from teamwright.core.permissions.rules import split_rules
+from teamwright.core.text import shown
 from teamwright.surfaces.usage import Parser
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -15,11 +16,12 @@ _FLAG: dict[str, Any] = {"action": "store_true"}
 _MANY: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 _RULES: dict[str, Any] = _MANY | {"type": split_rules, "metavar": "RULE"}
 _SOURCES = ("user", "project", "local")
+_MOST_DIGITS = 18
 
 
 def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS or int(text) < 1:
+        raise ArgumentTypeError(f"{shown(text, 80)!r} is not a whole number above 0, of at most {_MOST_DIGITS} digits")
     return int(text)
 
 

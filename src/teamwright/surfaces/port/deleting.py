@@ -7,15 +7,14 @@ from teamwright.core.ids import SessionId
 from teamwright.osfiles.locks import hold
 from teamwright.store.files.paths import Home, SessionFiles, remove_files
 from teamwright.store.mirrors.task import TaskMirror
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
+from teamwright.surfaces.port.stored import opened_store
 
 
 async def delete_stored(home: Home, transcripts: Sequence[Path]) -> list[str]:
     """Remove transcripts, outputs and rows of the store. Returns the ids of running sessions, which are left alone."""
-    state = await StateStore.open(home.state)
     busy: list[str] = []
-    try:
+    async with opened_store(home) as state:
         for path in transcripts:
             id = SessionId(path.stem)
             lock = hold(home.session_lock(id))
@@ -26,6 +25,4 @@ async def delete_stored(home: Home, transcripts: Sequence[Path]) -> list[str]:
             remove_files(SessionFiles(path))
             await TaskMirror(home.root, TaskTable(state.database)).remove(id)
             lock.release()
-    finally:
-        await state.close()
     return busy

@@ -29,6 +29,8 @@ def flat(name: str) -> str:
 
 def pick(name: str, found: Sequence[FoundTree], houses: Houses) -> FoundTree:
     """The worktree that is meant. Raises UsageError if there is none, or more than one."""
+    if not name:  # the beginning of every name
+        raise UsageError("the name of a worktree is empty; `teamwright worktrees` lists them")
     meant = _matching(name, found, houses)
     if len(meant) == 1:
         return meant[0]

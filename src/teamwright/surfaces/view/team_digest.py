@@ -1,5 +1,6 @@
 """One-line digests of the teams that sessions lead, for the session picker."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from teamwright.core.data.team import Team
@@ -12,12 +13,13 @@ from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 
 
-async def read_teams(home: Home) -> dict[SessionId, str]:
+async def read_teams(home: Home, tell: Callable[[StateStore], None] = lambda _: None) -> dict[SessionId, str]:
     """Digests by session. What cannot be read is left out: the sessions can be resumed anyway."""
     with suppress(StoreError):
         if home.state.exists():
             state = await StateStore.open(home.state)
             try:
+                tell(state)
                 return await _read(state, home)
             finally:
                 await state.close()

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,9 @@ from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, home_from, one_session
 from teamwright.surfaces.web.server.keys import MOST_HOURS, Link, Links
+
+if TYPE_CHECKING:
+    import ssl
 
 PORT = 7433
 TRIES = 20  # ports tried after the wanted one
@@ -35,6 +38,10 @@ class Running(Struct, frozen=True):
 def run_web(parser: ArgumentParser, args: Sequence[str]) -> int:
     _add_options(parser)
     found = parser.parse_args(list(args))
+    if found.action != "link" and (found.read_only or found.hours is not None):
+        parser.error("--read-only and --hours belong to `web link`")
+    if found.action != "revoke" and found.id:
+        parser.error(f"unexpected: {found.id}; only revoke takes the id of a link")
     home = home_from(os.environ)
     links = Links(home.root / "web" / "links.json")
     match found.action:
@@ -174,10 +181,12 @@ def _running(home: Home) -> Running | None:
 
 def _start(home: Home, links: Links, found: Namespace) -> int:
     _check_address(found)
+    session = _session(home, found)
     lock = hold(home.run / "web.lock")
     if lock is None:
-        return _ask_for_link(home, links, found)
+        return _ask_for_link(home, links, found, session)
     try:
+        tls = _tls(found)
         listening = _listen(found)
         port = listening.getsockname()[1]
         if found.port not in (0, port):
@@ -185,22 +194,22 @@ def _start(home: Home, links: Links, found: Namespace) -> int:
         scheme = "https" if found.cert else "http"
         running = Running(f"{scheme}://{_shown_host(found)}:{port}", port, os.getpid())
         write_file(_note(home), msgspec.json.encode(running), synced=False)
-        url = _print(running, *links.create(), as_json=found.json, session=_session(home, found))
+        url = _print(running, *links.create(), as_json=found.json, session=session)
         if found.remote:
             what = "its traffic is encrypted" if found.cert else "its traffic is NOT encrypted"
             sys.stderr.write(f"teamwright: other machines can reach the hub at {found.host}:{port}; {what}\n")
         import anyio  # noqa: PLC0415  # after the link is printed
 
-        return anyio.run(_serve, home, links, listening, found, lock, url)
+        return anyio.run(_serve, home, links, listening, tls, found, lock, url)
     finally:
         lock.release()
 
 
-def _ask_for_link(home: Home, links: Links, found: Namespace) -> int:
+def _ask_for_link(home: Home, links: Links, found: Namespace, session: str) -> int:
     running = _running(home)
     if running is None:
         raise UsageError("a hub is just starting or ending: try again")
-    url = _print(running, *links.create(), as_json=found.json, session=_session(home, found))
+    url = _print(running, *links.create(), as_json=found.json, session=session)
     if not found.no_open:
         _open(url)
     return 0
@@ -249,7 +258,29 @@ def _listen(found: Namespace) -> socket.socket:
     raise UsageError(f"cannot listen on {found.host}:{found.port}: {last.strerror if last else 'no port'}")
 
 
-async def _serve(home: Home, links: Links, listening: socket.socket, found: Namespace, lock: Lock, url: str) -> int:
+def _tls(found: Namespace) -> "ssl.SSLContext | None":
+    """Read before the link is printed: without its certificate the hub does not start."""
+    if not found.cert:
+        return None
+    import ssl  # noqa: PLC0415
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(found.cert, found.key)
+    except OSError as error:  # also ssl.SSLError
+        raise UsageError(f"the certificate {found.cert} and its key {found.key} cannot be used: {error}") from None
+    return context
+
+
+async def _serve(
+    home: Home,
+    links: Links,
+    listening: socket.socket,
+    tls: "ssl.SSLContext | None",
+    found: Namespace,
+    lock: Lock,
+    url: str,
+) -> int:
     from anyio import to_thread  # noqa: PLC0415
 
     from teamwright.surfaces.web.run import serve  # noqa: PLC0415  # the link is printed before aiohttp is imported
@@ -258,7 +289,7 @@ async def _serve(home: Home, links: Links, listening: socket.socket, found: Name
     if not found.no_open:
         await to_thread.run_sync(_open, url)
     names = [*found.allow_host, *([found.host] if found.remote else [])]
-    await serve(home, dict(os.environ), links, listening, names=names, cert=found.cert, key=found.key)
+    await serve(home, dict(os.environ), links, listening, names=names, tls=tls)
     return 0
 
 

@@ -10,7 +10,6 @@ import anyio
 from aiohttp import web
 from anyio import to_thread
 
-from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import Home
 from teamwright.surfaces.web.server.guard import Doorman
 from teamwright.surfaces.web.server.keys import Links
@@ -29,15 +28,14 @@ async def serve(
     listening: socket.socket,
     *,
     names: Sequence[str] = (),
-    cert: str | None = None,
-    key: str | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     """Serve the page and its files at once; its requests wait until the code that knows sessions is imported."""
     port = listening.getsockname()[1]
-    server = Server(Doorman(port, secure=cert is not None, names=names), links, AccessLog(home.logs))
+    server = Server(Doorman(port, secure=tls is not None, names=names), links, AccessLog(home.logs))
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=CLOSE, handle_signals=False)
     await runner.setup()
-    await web.SockSite(runner, listening, ssl_context=_tls(cert, key)).start()
+    await web.SockSite(runner, listening, ssl_context=tls).start()
     async with anyio.create_task_group() as group:
         try:
             for part in await to_thread.run_sync(_parts, home, env, links, server):
@@ -65,14 +63,3 @@ def _parts(home: Home, env: Mapping[str, str], links: Links, server: Server) -> 
     for part in (pages, Acts(hub, links), live):
         part.add_to(server)
     return [hub.run, live.run]
-
-
-def _tls(cert: str | None, key: str | None) -> ssl.SSLContext | None:
-    if cert is None or key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(cert, key)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"the certificate cannot be used: {error}") from None
-    return context

@@ -66,7 +66,8 @@ def read_address(text: str) -> Address:
     good = scheme in ("nats", "tls") and mark and all(map(_is_host, hosts))
     if not good or (space and not _SPACE.fullmatch(space)) or (at and not user):
         raise UsageError(
-            "The address of an engine is nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SPACE, or tls:// likewise; "
+            "The address of an engine is nats://HOST:PORT[,HOST:PORT...]/SPACE, or tls:// likewise, "
+            "with USER:PASSWORD@ before the first HOST if the engine wants them; "
             "SPACE has at most 32 small letters, digits and hyphens."
         )
     full = tuple(host if re.search(r":[0-9]+$", host) else host + _PORT for host in hosts)

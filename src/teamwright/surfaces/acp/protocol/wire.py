@@ -201,8 +201,9 @@ class Wire:
 
     def _answered(self, heard: _Heard) -> None:
         if heard.id is not UNSET and (waiting := self._asked.get(heard.id)) is not None:
-            waiting.heard = heard
-            waiting.answered.set()
+            if waiting.heard is None:  # the first answer counts
+                waiting.heard = heard
+                waiting.answered.set()
         elif heard.id is UNSET or (heard.result is UNSET and heard.error is None):
             self._fail(None, REQUEST, "neither a request nor an answer")
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from teamwright.core.data.message import Text
+from teamwright.core.data.message import Content, Text
 from teamwright.core.data.op import AskAside, Compact, Say
 from teamwright.core.data.team import split_address
 from teamwright.core.errors import UsageError
@@ -22,11 +22,15 @@ MOST_MAIL = 50  # lines
 
 
 class CommandDesk(Struct, frozen=True):
-    """What commands work with."""
+    """What commands work with. `attached` belongs to words that a model reads, and is nothing to the others."""
 
     port: SessionPort
     hearing: Hearing
     env: Mapping[str, str]
+    attached: Sequence[Content] = ()
+
+    def with_attached(self, words: str) -> str:
+        return "\n".join([words, *(part.text for part in self.attached if isinstance(part, Text))])
 
 
 Run = Callable[[CommandDesk, str], Awaitable[str]]
@@ -88,15 +92,15 @@ async def _cost(desk: CommandDesk, words: str) -> str:
 
 
 async def _compact(desk: CommandDesk, words: str) -> str:
-    await desk.port.submit(Compact(words))
+    await desk.port.submit(Compact(desk.with_attached(words) if words else ""))
     return "The conversation was compacted: it continues from a summary."
 
 
 async def _btw(desk: CommandDesk, words: str) -> str:
     if not words:
-        raise UsageError("/btw needs a question")
+        raise UsageError("it needs a question")
     told = desk.hearing.aside
-    await desk.port.submit(AskAside(words))
+    await desk.port.submit(AskAside(desk.with_attached(words)))
     with anyio.move_on_after(ASIDE_SECONDS):
         await told.wait()  # the answer comes as an event
     return ""
@@ -112,10 +116,10 @@ async def _stop(desk: CommandDesk, words: str) -> str:
 
 
 async def _to(desk: CommandDesk, words: str) -> str:
-    name, _, rest = words.partition(" ")
-    if not rest.strip():
-        raise UsageError("/to needs a name and what to say: /to ada please look at the parser, too")
-    await desk.port.say(Say((Text(rest.strip()),), agent=_find(desk, name), typed=rest.strip()))
+    name, rest = _first_word(words)
+    if not rest:
+        raise UsageError("it needs a name and what to say: /to ada please look at the parser, too")
+    await desk.port.say(Say((Text(rest), *desk.attached), agent=_find(desk, name), typed=rest))
     return f"Told {one_line(name, 60)}."
 
 
@@ -148,8 +152,13 @@ def split_command(text: str) -> tuple[str, str]:
     """Name and words of `/name words`; the name is empty if it is no command."""
     if not text.startswith("/"):
         return "", ""
-    name, _, words = text[1:].strip().partition(" ")
-    return ("", "") if "/" in name else (name, words.strip())
+    name, words = _first_word(text[1:])
+    return ("", "") if "/" in name else (name, words)
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    first, *rest = text.split(maxsplit=1) or [""]
+    return first, rest[0].strip() if rest else ""
 
 
 async def names(port: SessionPort) -> list[str]:

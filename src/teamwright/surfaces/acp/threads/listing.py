@@ -13,10 +13,10 @@ from anyio import to_thread
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import Home, SessionEntry, list_sessions
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.acp.protocol.wire import PARAMS, RpcError
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.surfaces.view.text import one_line
 
 PAGE = 50
@@ -66,8 +66,7 @@ async def _read_teams(home: Home) -> dict[SessionId, dict[str, Any]]:
     found: dict[SessionId, dict[str, Any]] = {}
     with suppress(StoreError):
         if home.state.exists():
-            state = await StateStore.open(home.state)
-            try:
+            async with opened_store(home) as state:
                 teams = TeamTable(state.database)
                 tasks = TaskTable(state.database)
                 for team in await teams.teams():
@@ -75,6 +74,4 @@ async def _read_teams(home: Home) -> dict[SessionId, dict[str, Any]]:
                     states = Counter(task.status for task in (await tasks.list(team.name)).tasks)
                     open_tasks = sum(states.values()) - states["completed"]
                     found[team.session] = {"team": team.name, "agents": members, "open_tasks": open_tasks}
-            finally:
-                await state.close()
     return found

@@ -27,11 +27,6 @@ class SaidPrompt(Struct, frozen=True):
         """The op for the main agent. `content`, if given, replaces the words and leaves what is attached to them."""
         return Say((*content, *self.attached) if content else self.content, typed=self.typed, trace=self.trace)
 
-    @property
-    def words(self) -> str:
-        """The person's words, followed by what is attached as text."""
-        return "\n".join([self.typed, *(part.text for part in self.attached if isinstance(part, Text))])
-
 
 def prompt_of(asked: PromptRequest) -> SaidPrompt:
     """Raises RpcError for content that was not offered, or an empty prompt."""

@@ -234,7 +234,7 @@ class Thread:
 
         async def run() -> None:
             if name in commands.OWN:
-                await self._run_own(name, said.words)
+                await self._run_own(name, said)
                 pending.end("end_turn")
             else:
                 await self._expand(said, pending)
@@ -242,11 +242,10 @@ class Thread:
         pending.ends_at_once = True
         await first(run, pending.over.wait)
 
-    async def _run_own(self, name: str, text: str) -> None:
-        options = self.host.options
-        desk = commands.CommandDesk(self.port, self.hearing, options.env)
+    async def _run_own(self, name: str, said: SaidPrompt) -> None:
+        desk = commands.CommandDesk(self.port, self.hearing, self.host.options.env, said.attached)
         try:
-            shown = await commands.OWN[name].run(desk, commands.split_command(text)[1])
+            shown = await commands.OWN[name].run(desk, commands.split_command(said.typed)[1])
         except TeamwrightError as error:
             shown = f"/{name}: {error}"
         if shown:

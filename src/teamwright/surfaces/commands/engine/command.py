@@ -8,7 +8,8 @@ from pathlib import Path
 from teamwright.surfaces.commands.engine import server
 from teamwright.tools.bounds import visible
 
-WORDS = {"init": "DIR", "run": "DIR", "add": "lead|worker NAME DIR", "status": ""}
+WORDS = {"init": "DIR", "run": "DIR", "add": "lead|worker NAME DIR", "status": "--engine URL"}
+COUNTS = {"init": 1, "run": 1, "add": 3, "status": 0}
 
 
 def run_engine(parser: ArgumentParser, args: Sequence[str]) -> int:
@@ -32,8 +33,8 @@ def run_engine(parser: ArgumentParser, args: Sequence[str]) -> int:
     add("--node", type=int, metavar="N", help="run: the number of this node, if there are three")
     add("--engine", metavar="URL", help="status: the engine to ask; @FILE reads the URL")
     found = parser.parse_args(args)
-    if len(found.words) != len(WORDS[found.action].split()):
-        parser.error(f"{found.action} {WORDS[found.action]}".strip())
+    if len(found.words) != COUNTS[found.action] or not all(found.words):
+        parser.error(f"write `teamwright engine {found.action} {WORDS[found.action]}`")
     if found.action == "status":
         from teamwright.surfaces.commands.engine.status import show_status  # noqa: PLC0415
 

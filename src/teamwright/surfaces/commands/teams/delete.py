@@ -17,10 +17,10 @@ from teamwright.store.files.paths import Home, home_from
 from teamwright.store.mirrors.task import TaskMirror
 from teamwright.store.mirrors.team import TeamMirror
 from teamwright.store.tables.mail import MailTable
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import print_json, say
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.tools.bounds import visible
 
 _PATIENCE = 60.0  # seconds for an engine
@@ -46,11 +46,8 @@ def delete_team(name: str, engine: str | None, *, as_json: bool) -> int:
 
 
 async def _delete_here(home: Home, name: str) -> tuple[str, list[Member]]:
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         return await _delete(state.database, home, name)
-    finally:
-        await state.close()
 
 
 async def _delete_in_engine(home: Home, name: str, engine: str) -> tuple[str, list[Member]]:

@@ -11,9 +11,9 @@ from teamwright.core.errors import UsageError
 from teamwright.core.text import shown
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.tables.mail import MailEntry, MailTable
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.surfaces.view.letters import mail_words
 
 _PAGE = 1000
@@ -70,8 +70,7 @@ def _read_at(e: MailEntry) -> str:
 
 
 async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry]]:
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         teams = await TeamTable(state.database).teams()
         mail = MailTable(state.database)
         names = [t.name for t in teams]
@@ -82,8 +81,6 @@ async def _read(home: Home, team: str | None) -> tuple[list[str], list[MailEntry
                 found += page
                 since = page[-1].n
         return names, sorted(found, key=lambda entry: entry.n)
-    finally:
-        await state.close()
 
 
 def _record(entry: MailEntry) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from teamwright.core.ids import AgentId
 from teamwright.store.files.paths import Home, home_from
 from teamwright.store.tables.mail import MailTable
 from teamwright.store.tables.processes import ProcessTable
-from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.teams import TeamTable
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.tools.bounds import visible
 
 _LEFT = "lead gone: `teamwright --team NAME` leads it, `teams delete NAME` removes it"
@@ -72,8 +72,7 @@ def _state(member: Member, row: TeamRow) -> str:
 
 
 async def _read(home: Home) -> list[TeamRow]:
-    state = await StateStore.open(home.state)
-    try:
+    async with opened_store(home) as state:
         processes = ProcessTable(state.database, home.run)
         teams, mail = TeamTable(state.database), MailTable(state.database)
         found: list[TeamRow] = []
@@ -84,8 +83,6 @@ async def _read(home: Home) -> list[TeamRow]:
             run = [m.agent for m in members if not led and await processes.holder(m.agent) is not None]
             found.append(TeamRow(team, members, unread, led, frozenset(run)))
         return found
-    finally:
-        await state.close()
 
 
 def _record(row: TeamRow) -> dict[str, Any]:

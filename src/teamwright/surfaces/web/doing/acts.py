@@ -233,10 +233,10 @@ class Acts:
         return await self._submit(call, op)
 
     async def merge(self, call: Call) -> Json:
-        return await changes.bring_home(await self._cwd(call), call.names["name"])
+        return await changes.bring_home(await self._cwd(call), call.link.session, call.names["name"])
 
     async def remove(self, call: Call) -> Json:
-        return await changes.take_away(await self._cwd(call), call.names["name"])
+        return await changes.take_away(await self._cwd(call), call.link.session, call.names["name"])
 
     # --- targets
 

@@ -28,6 +28,7 @@ PACE = 0.04  # seconds between two looks for changes in conversations,
 OVERVIEW = 0.1  # and in everything else
 CHECK = 0.5  # seconds between two checks of keys and of files
 NO_KEY, TOO_MANY = 4401, 4429
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 Json = dict[str, Any]
 Place = tuple[str, str]  # a session and an agent in it
@@ -142,7 +143,7 @@ class LiveTabs:
                 hello = msgspec.json.decode((await socket.receive()).data)
             key = hello["key"] if hello["type"] == "hello" else None
             return self._server.link_of(key) if isinstance(key, str) else None
-        except (TimeoutError, msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError):
+        except (TimeoutError, *UNREADABLE, KeyError, TypeError):
             return None
 
     async def _send(self, socket: web.WebSocketResponse, tab: Tab) -> None:
@@ -176,7 +177,7 @@ class LiveTabs:
             try:
                 said = msgspec.json.decode(message.data)
                 kind, place = said["type"], (str(said["session"]), str(said["agent"]))
-            except (msgspec.DecodeError, KeyError, TypeError):
+            except (*UNREADABLE, KeyError, TypeError):
                 continue  # a client may send what we do not know
             if kind == "look" and self._may_look(tab, place):
                 tab.looks.add(place)

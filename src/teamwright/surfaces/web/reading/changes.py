@@ -1,4 +1,7 @@
-"""Changes in agents' worktrees: listed, compared, tried out and merged, as the command does it."""
+"""Changes in agents' worktrees: listed, compared, tried out and merged, as the command does it.
+
+`only`: of this session, because the link is for it alone.
+"""
 
 import os
 import re
@@ -25,17 +28,18 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 Json = dict[str, Any]
 
 
-async def listing(cwd: Path) -> Json:
+async def listing(cwd: Path, only: str) -> Json:
     try:
-        found, houses = await _find(cwd)
+        found, houses = await _find(cwd, only)
     except ToolError as error:  # no repository, so nothing to merge
         return {"worktrees": [], "note": visible(str(error))}
     return {"worktrees": [worktree_record(one) | {"owner": owner_of(one, houses), "note": one.note} for one in found]}
 
 
-async def _find(cwd: Path) -> tuple[list[FoundTree], Any]:
+async def _find(cwd: Path, only: str) -> tuple[list[FoundTree], Any]:
     await to_thread.run_sync(_tell_git, cwd)
-    return await find_all(cwd)
+    found, houses = await find_all(cwd)
+    return [one for one in found if only in ("", one.worktree.session)], houses
 
 
 def _tell_git(cwd: Path) -> None:
@@ -45,22 +49,22 @@ def _tell_git(cwd: Path) -> None:
     tell_git(open_workspace(Options(cwd=cwd)))
 
 
-async def _one(cwd: Path, name: str) -> FoundTree:
+async def _one(cwd: Path, only: str, name: str) -> FoundTree:
     """A worktree by the exact name from the listing."""
-    found, _ = await _find(cwd)
+    found, _ = await _find(cwd, only)
     tree = next((one for one in found if one.worktree.name == name), None)
     if tree is None:
         raise not_there("such worktree")
     return tree
 
 
-async def one(cwd: Path, name: str) -> Json:
-    return view_record(await view(await _one(cwd, name), cwd))
+async def one(cwd: Path, only: str, name: str) -> Json:
+    return view_record(await view(await _one(cwd, only, name), cwd))
 
 
-async def diff(cwd: Path, name: str, path: str) -> Json:
+async def diff(cwd: Path, only: str, name: str, path: str) -> Json:
     """The diff of one changed file, from where the worktree began to the file as it is."""
-    found = await _one(cwd, name)
+    found = await _one(cwd, only, name)
     seen = await view(found, cwd)
     if path not in {line.path for line in seen.lines}:
         raise not_there("such change")
@@ -115,14 +119,14 @@ def rows_in(told: str) -> list[Json]:
     return rows
 
 
-async def preview(cwd: Path, name: str) -> Json:
-    found = await _one(cwd, name)
+async def preview(cwd: Path, only: str, name: str) -> Json:
+    found = await _one(cwd, only, name)
     return preview_record(found, await preview_merge(found, cwd)) | {"merged": False, "commit": None}
 
 
-async def bring_home(cwd: Path, name: str) -> Json:
+async def bring_home(cwd: Path, only: str, name: str) -> Json:
     """Merge. If that is not safe it is refused in the words of the command."""
-    found = await _one(cwd, name)
+    found = await _one(cwd, only, name)
     try:
         done = await merge(found, cwd)
     except ToolError as error:
@@ -130,8 +134,8 @@ async def bring_home(cwd: Path, name: str) -> Json:
     return preview_record(found, done.preview) | {"merged": True, "commit": done.commit}
 
 
-async def take_away(cwd: Path, name: str) -> Json:
-    found = await _one(cwd, name)
+async def take_away(cwd: Path, only: str, name: str) -> Json:
+    found = await _one(cwd, only, name)
     if found.use == "in_use":
         raise Refused(409, f"in use, so nothing was removed: {name}" + (f"; {found.note}" if found.note else ""))
     try:

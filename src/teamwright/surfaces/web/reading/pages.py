@@ -168,17 +168,18 @@ class Pages:
     # --- changes on branches
 
     async def changes(self, call: Call) -> Json:
-        cwd = await self._cwd(call)
-        return await changes.listing(cwd) | {"landing": await self._hub.stores.landing(cwd)}
+        cwd, only = await self._cwd(call), call.link.session
+        return await changes.listing(cwd, only) | {"landing": await self._hub.stores.landing(cwd, only)}
 
     async def change(self, call: Call) -> Json:
-        return await changes.one(await self._cwd(call), call.names["name"])
+        return await changes.one(await self._cwd(call), call.link.session, call.names["name"])
 
     async def diff(self, call: Call) -> Json:
-        return await changes.diff(await self._cwd(call), call.names["name"], call.query.get("path", ""))
+        cwd, path = await self._cwd(call), call.query.get("path", "")
+        return await changes.diff(cwd, call.link.session, call.names["name"], path)
 
     async def preview(self, call: Call) -> Json:
-        return await changes.preview(await self._cwd(call), call.names["name"])
+        return await changes.preview(await self._cwd(call), call.link.session, call.names["name"])
 
     async def _cwd(self, call: Call) -> Path:
         found = await self._hub.session((await self._path(call)).stem)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from teamwright.core.data.tasks import Task
@@ -16,6 +17,7 @@ from teamwright.store.tables.mail import MailEntry, MailTable
 from teamwright.store.tables.state import StateStore
 from teamwright.store.tables.tasks import TaskTable
 from teamwright.store.tables.teams import TeamTable
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.cost import cost_of
 from teamwright.surfaces.reports.landing import landing_record
 from teamwright.surfaces.view.letters import mail_words
@@ -34,10 +36,13 @@ class Stores:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._state: StateStore | None = None
+        self._opening = anyio.Lock()
 
     async def _open(self) -> StateStore | None:
-        if self._state is None and self._home.state.exists():
-            self._state = await StateStore.open(self._home.state)
+        async with self._opening:  # a page's first requests come at once
+            if self._state is None and self._home.state.exists():
+                self._state = await StateStore.open(self._home.state)
+                tell_notes(self._state)
         return self._state
 
     async def close(self) -> None:
@@ -103,12 +108,13 @@ class Stores:
         shown = {name: getattr(report, name) for name in report.__struct_fields__}
         return shown | {"series": series}
 
-    async def landing(self, cwd: Path) -> list[Json]:
-        """The landing queue of the repository around `cwd`, the newest first."""
+    async def landing(self, cwd: Path, only: str) -> list[Json]:
+        """The landing queue of the repository around `cwd`, the newest first; `only` what this session queued."""
         state, repo = await self._open(), repository_of(str(cwd))
         if state is None or not repo:
             return []
-        entries = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED)
+        found = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED)
+        entries = [entry for entry in found if only in ("", entry.draft.session)]
         return [{name: _plain(value) for name, value in landing_record(entry).items()} for entry in reversed(entries)]
 
     async def members(self, session: str) -> list[Json]:
