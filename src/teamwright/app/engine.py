@@ -70,7 +70,8 @@ async def open_session_space(options: Options, workspace: Workspace) -> Space:
 
 
 async def open_member_space(options: Options, workspace: Workspace) -> Space:
-    how = Joining(lease=read_lease(options.env), patience=workspace.own.engine.patience_seconds)
+    own = workspace.own.engine
+    how = Joining(lease=read_lease(options.env), patience=own.patience_seconds)
     return await open_space(address_of(options, workspace), workspace.home.root, how)
 
 

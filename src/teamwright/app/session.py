@@ -191,7 +191,8 @@ async def _take_over(services: Services, opened: Opened) -> None:
     from teamwright.runtime.agents.remains import RemainsOnDisk  # noqa: PLC0415
     from teamwright.store.tables.jobs import JobTable  # noqa: PLC0415
 
-    options, state, table = services.options, services.store.state, JobTable(services.store.state.database)
+    options, state = services.options, services.store.state
+    table = JobTable(state.database)
     agents = await table.agents(opened.id)
     remains = RemainsOnDisk(services.agents.files_of, main=AgentId(opened.id), history=opened.history)
     held = await _run_elsewhere(services, agents) if agents else ()
@@ -212,8 +213,9 @@ async def _run_elsewhere(services: Services, agents: "Sequence[NewAgent]") -> se
     """Agents that other processes run, with those that they have started: teammates may outlive their lead."""
     from teamwright.store.tables.processes import ProcessTable  # noqa: PLC0415
 
-    home = services.store.home or services.workspace.home
-    found = set(await ProcessTable(services.store.state.database, home.run).held()) - {AgentId(services.store.session)}
+    store = services.store
+    home, database = store.home or services.workspace.home, store.state.database
+    found = set(await ProcessTable(database, home.run).held()) - {AgentId(store.session)}
     for agent in agents:  # in the order of their start
         if agent.parent in found:
             found.add(agent.id)

@@ -96,7 +96,7 @@ def open_telemetry(services: "Services", wanted: TelemetryOptions) -> "Telemetry
         address=getattr(services.models.routed, "address", None),
     )
     telemetry = Telemetry(ground)
-    services.bus.taps.append(telemetry.hear)
+    services.bus.tap(telemetry.hear)
     return telemetry
 
 

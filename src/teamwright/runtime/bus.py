@@ -94,8 +94,7 @@ class Bus(Struct, eq=False):
     first: Cursor = {}  # where each agent was when it came: an earlier process published what is before
     _watches: list[Watch] = []
     early: list[Record] = []  # warnings that nobody watched: the next watch gets them
-    # called at once for everything that happens in this process; they never raise
-    taps: list[Callable[[Record], None]] = []
+    _taps: list[Callable[[Record], None]] = []
 
     def publish(self, record: Record, *, elsewhere: bool = False) -> None:
         """`elsewhere`: another process does it, and we only show it, so no tap hears it."""
@@ -105,8 +104,12 @@ class Bus(Struct, eq=False):
             self.early = [*self.early, record][-MOST_EARLY:]
         for watch in self._watches:
             watch.put(record)
-        for tap in () if elsewhere else self.taps:
+        for tap in () if elsewhere else self._taps:
             tap(record)
+
+    def tap(self, hear: Callable[[Record], None]) -> None:
+        """Call `hear`, which never raises, at once for everything that happens in this process."""
+        self._taps.append(hear)
 
     def watch(self, since: Cursor | None = None, *, deltas: bool = True, most: int = MOST_WAITING) -> Watch:
         """Watch from now on, or from a place in the transcripts. Close it when done."""

@@ -35,7 +35,7 @@ def open_mirror(services: "Services", opened: Opened) -> None:
     mirror = SessionMirror(path, opened.id, warn)
     if not mirror.take_over(services.reread(services.main, 0), started.cwd) and not started.imported:
         services.notes.append(f"{path} has lines that are not known here: what was said elsewhere since is missing")
-    services.bus.taps.append(hear)
+    services.bus.tap(hear)
 
 
 def bring(origin: Origin, home: Home, env: Mapping[str, str]) -> None:

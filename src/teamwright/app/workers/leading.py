@@ -39,9 +39,9 @@ class TravellingCode:
     async def _depart(self, cwd: Path, fetch: str) -> tuple[Journey, Author]:
         from teamwright.host.git.travel.departure import author_of, depart  # noqa: PLC0415
 
-        bundles, own = BundleTable(self.space.database), self.services.workspace.own.engine
-        run = self.space.home.run
-        journey = await depart(cwd, bundles.of, self.space.objects, code_mb=own.code_mb, scratch=run, fetch=fetch)
+        space, own = self.space, self.services.workspace.own
+        bundles, most = BundleTable(space.database), own.engine.code_mb
+        journey = await depart(cwd, bundles.of, space.objects, code_mb=most, scratch=space.home.run, fetch=fetch)
         for parcel in journey.parcels:
             await bundles.add(parcel)
         return journey, await author_of(cwd)
@@ -67,8 +67,10 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
         return make_charter(services, draft, journey, author)
 
     async def shared() -> None:
-        await share_limits(services.supervisor.main.meter, services.store.state, services.store.session, services.since)
+        main, store = services.supervisor.main, services.store
+        await share_limits(main.meter, store.state, store.session, services.since)
 
+    own = services.workspace.own
     deps = RemoteDeps(
         session=services.store.session,
         database=space.database,
@@ -79,7 +81,7 @@ def open_remotes(services: "Services", space: "Space") -> RemoteAgents:
         url=url,
         code=TravellingCode(services, space),
         provider=provider,
-        wait_seconds=services.workspace.own.engine.worker_wait_seconds,
+        wait_seconds=own.engine.worker_wait_seconds,
         labels=labels_of,
         share_limits=shared,
     )
@@ -93,8 +95,8 @@ def labels_of(definition: AgentDefinition) -> Mapping[str, str]:
 
 def make_charter(services: "Services", draft: Draft, journey: Journey, author: Author) -> Charter:
     workspace, options, parent = services.workspace, services.options, draft.parent
-    limits = services.supervisor.main.meter.limits
-    own = workspace.own
+    main, own = services.supervisor.main, workspace.own
+    limits = main.meter.limits
     return Charter(
         session=services.store.session,
         agent=draft.agent,

@@ -23,7 +23,7 @@ class RemoteEvents:
         self._states: dict[AgentId, State] = {}
         self._ends: dict[AgentId, list[tuple[int, TurnEnded]]] = {}  # ended turns not yet reported, with their times
         self._mail: dict[str, int] = {}
-        agents.bus.taps.append(self._heard)
+        agents.bus.tap(self._heard)
 
     def _heard(self, record: Record) -> None:
         if isinstance(record.event, TeamChanged) and record.event.kind == "died":
