@@ -36,7 +36,7 @@ MUTANTS = [
     ),
     (
         "core/data/conversation/history.py",
-        "unknown if call.id in self.begun else not_run",
+        "unknown if id in self.begun else not_run",
         "not_run",
         "core/test_history.py::test_what_was_in_flight_is_told_from_what_never_began",
     ),
