@@ -282,3 +282,19 @@ def test_a_hard_link_of_a_denied_file_is_that_file(bench: Bench) -> None:
         assert bench.kind("cp other x", "bypassPermissions", deny=deny) == "deny"
         assert bench.kind("cat plain", deny=deny) == "allow"
     assert bench.kind("cat src/twin") == "allow"
+
+
+@pytest.mark.spec("M11")
+@pytest.mark.parametrize(
+    "command", ["grep -r a .", "cp -r . ../copy", "mv src s2", "find . -type f -exec cat {} +", "tar cf - ."]
+)
+def test_in_a_worktree_its_own_copy_counts_and_no_file_of_the_main_tree(bench: Bench, command: str) -> None:
+    tree = bench.root / ".teamwright/worktrees/w"
+    (tree / "src/gen").mkdir(parents=True)
+    (bench.root / "src/gen").mkdir()
+    (bench.root / "src/gen/x").write_text("x\n")
+    deny = [*DENY, "Read(/src/gen/x)"]
+    assert bench.judge(command, "bypassPermissions", tree, deny=deny).kind == "allow"
+    (tree / "src/gen/x").write_text("x\n")
+    verdict = bench.judge(command, "bypassPermissions", tree, deny=deny)
+    assert verdict.kind == "ask" and str(tree / "src/gen/x") in verdict.reason

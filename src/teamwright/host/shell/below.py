@@ -138,11 +138,16 @@ def _on_disk(place: Place, guarded: Sequence[PathPattern]) -> list[str]:
     """What exists below, by either name of the place. Does not follow links, as tree searches do not either."""
     near = [one for one in guarded if one.may_cover_below(place.path) or one.may_cover_below(place.given)]
     starts = [name for one in near if one.literal for name in {one.start, copied_to(one.start, place.path)}]
-    found = [start for start in starts if os.path.lexists(start)]
+    found = [start for start in starts if _meet(start, place) and os.path.lexists(start)]
     wild = [one for one in near if not one.literal]
     if wild and _is_folder(place.path):
         found += _walked(place, wild)
     return found
+
+
+def _meet(path: str, place: Place) -> bool:
+    """Does one of them lie in the other?"""
+    return any(within(path, name) or within(name, path) for name in (place.path, place.given))
 
 
 def _walked(place: Place, patterns: Sequence[PathPattern]) -> list[str]:
