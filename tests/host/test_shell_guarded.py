@@ -298,3 +298,21 @@ def test_in_a_worktree_its_own_copy_counts_and_no_file_of_the_main_tree(bench: B
     (tree / "src/gen/x").write_text("x\n")
     verdict = bench.judge(command, "bypassPermissions", tree, deny=deny)
     assert verdict.kind == "ask" and str(tree / "src/gen/x") in verdict.reason
+
+
+@pytest.mark.spec("M11")
+@pytest.mark.parametrize("deny", ["Read(./secrets/**)", "Read(./keys/*.pem)"])
+def test_what_reads_all_worktrees_would_show_their_copies(bench: Bench, deny: str) -> None:
+    reading = ["grep -rn a .teamwright", "find .teamwright -type f -exec cat {} +", "tar cf - .teamwright"]
+    reading += ["cp -r .teamwright/worktrees ../x", "rg --hidden a .teamwright", "cat .teamwright/*/w/*/*"]
+    (bench.root / ".teamwright/worktrees/w").mkdir(parents=True)
+    for command in reading:
+        assert bench.kind(command, "bypassPermissions", deny=[deny]) == "allow", command
+    for name in ("secrets/k", "keys/k.pem"):
+        copy = bench.root / ".teamwright/worktrees/w" / name
+        copy.parent.mkdir()
+        copy.write_text("key\n")
+    for command in reading:
+        assert bench.kind(command, "bypassPermissions", deny=[deny]) in ("ask", "deny"), command
+    for command in ("ls -R .teamwright", "grep -rn a src", "grep -rn --exclude-dir=secrets --exclude='*.pem' a ."):
+        assert bench.kind(command, deny=[deny]) == "allow", command

@@ -162,6 +162,7 @@ def _in_order(wanted: Sequence[re.Pattern[str]], text: str) -> bool:
 # --- paths
 
 _WORKTREE = re.compile(r"/\.teamwright/worktrees/[^/]+(?=/|\Z)")
+_ABOVE_WORKTREES = re.compile(r"/\.teamwright(?:/worktrees)?\Z")
 
 
 def copied_from(path: str) -> str:
@@ -196,7 +197,8 @@ class PathPattern(Struct, frozen=True):
 
     def may_cover_below(self, directory: str) -> bool:
         """Could the pattern cover something below this directory, if it is read widely?"""
-        return any(self._may_cover_below(name) for name in {directory, copied_from(directory)})
+        names = {directory, copied_from(directory), _ABOVE_WORKTREES.sub("", directory)}
+        return any(self._may_cover_below(name) for name in names)
 
     def _may_cover_below(self, directory: str) -> bool:
         inside = self.start == directory or self.start.startswith(directory.rstrip("/") + "/")

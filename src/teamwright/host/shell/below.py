@@ -11,8 +11,9 @@ from msgspec import structs
 
 from teamwright.core.permissions.facts import Place
 from teamwright.core.permissions.path_rules import within
-from teamwright.core.permissions.patterns import UNKNOWN, PathPattern, copied_to
+from teamwright.core.permissions.patterns import UNKNOWN, PathPattern
 from teamwright.host.git.config import has_submodules, index_paths
+from teamwright.host.git.copies import copies_of
 from teamwright.host.git.history import paths_ever
 from teamwright.host.git.places import top_of
 from teamwright.host.shell.cwd import ShellContext, normal
@@ -137,7 +138,7 @@ def _is_folder(path: str) -> bool:
 def _on_disk(place: Place, guarded: Sequence[PathPattern]) -> list[str]:
     """What exists below, by either name of the place. Does not follow links, as tree searches do not either."""
     near = [one for one in guarded if one.may_cover_below(place.path) or one.may_cover_below(place.given)]
-    starts = [name for one in near if one.literal for name in {one.start, copied_to(one.start, place.path)}]
+    starts = [name for one in near if one.literal for name in (one.start, *copies_of(one.start))]
     found = [start for start in starts if _meet(start, place) and os.path.lexists(start)]
     wild = [one for one in near if not one.literal]
     if wild and _is_folder(place.path):
