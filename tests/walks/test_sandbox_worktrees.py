@@ -154,7 +154,7 @@ async def test_a_tree_whose_agent_has_ended_is_guarded_again(walker: Walker, tie
 
 @pytest.mark.spec("V4", "M3")
 async def test_what_rules_deny_is_denied_in_worktrees_too(walker: Walker, tier: str) -> None:
-    """By programs of agents inside, and from the main tree."""
+    """By programs of agents inside, from the main tree, and from another worktree."""
     for name in ("secrets", "gen"):
         (walker.project / name).mkdir()
         (walker.project / name / "k").write_text("CANARY\n")
@@ -164,11 +164,12 @@ async def test_what_rules_deny_is_denied_in_worktrees_too(walker: Walker, tier: 
     read, write = 'n=secr; cat "$PWD/${n}ets/k" README.md', 'n=ge; echo x > "$PWD/${n}n/k"; cat gen/k'
     there = 'cd .teamwright/worktrees/w; n=secr; cat "$PWD/${n}ets/k"; true'
     steps = [call("EnterWorktree", name="w"), run(read), run(write), call("ExitWorktree", action="keep"), run(there)]
+    steps += [call("EnterWorktree", name="v"), run('n=secr; cat "$PWD/../w/${n}ets/k"; true')]
     walk = await walker.walk(
         [*steps, "end"],
         mode="bypassPermissions",
         settings=json.dumps({"permissions": rules, "sandbox": {"enabled": True}}),
     )
-    _, inside, _, _, beside = (text for text, _ in walk.results)
+    _, inside, _, _, beside, _, sibling = (text for text, _ in walk.results)
     assert (walker.project / ".teamwright/worktrees/w/gen/k").read_text() == "CANARY\n"
-    assert "hello" in inside and (tier == "landlock" or "CANARY" not in inside + beside)  # landlock hides no file
+    assert "hello" in inside and (tier == "landlock" or "CANARY" not in inside + beside + sibling)  # landlock hides no file

@@ -6,16 +6,14 @@ It runs before every command, so it only checks some fifty names; slower results
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.permissions.patterns import copied_to
 from teamwright.core.sandbox.policy import Name, Repository, Terrain
 from teamwright.core.sandbox.rules import SandboxRules
-from teamwright.host.git import PLACE
+from teamwright.host.git.copies import copies_of
 from teamwright.host.sandbox.ground.expand import existing, is_inside, name_in, opening, protected, real_path
 from teamwright.host.sandbox.ground.layout import git_directory_of, layout_of
 from teamwright.host.sandbox.ground.looks import Looks, look_at
@@ -67,22 +65,16 @@ def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
         "sockets": () if rules.all_sockets or not ground.masked else tuple(find_sockets(veil, places)),
         "opened": existing(rules.sockets),
         "allow_write": allow_write,
-        "deny_write": _outside(protected(_with_copies(rules.deny_write, ground.roots))),
-        "deny_read": _gathered(
-            existing(_with_copies(rules.deny_read, ground.roots)), (*roots, found.home, found.project)
-        ),
+        "deny_write": _outside(protected(_with_copies(rules.deny_write))),
+        "deny_read": _gathered(existing(_with_copies(rules.deny_read)), (*roots, found.home, found.project)),
         "allow_read": allow_read,
     }
     return replace(found, **moving) if any(moving.values()) else found
 
 
-def _with_copies(paths: Sequence[str], roots: Sequence[str]) -> tuple[str, ...]:
-    """The paths, and what worktrees have in their place: those among the roots, and those that lie in one."""
-    trees = list(roots) if paths else []
-    for root in tuple(trees):
-        with suppress(OSError):
-            trees += [entry.path for entry in os.scandir(os.path.join(root, *PLACE))]
-    return tuple(dict.fromkeys(name for path in paths for name in (path, *(copied_to(path, tree) for tree in trees))))
+def _with_copies(paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths, and what worktrees have in their place."""
+    return tuple(dict.fromkeys(name for path in paths for name in (path, *copies_of(path))))
 
 
 # --- what rarely changes between commands
