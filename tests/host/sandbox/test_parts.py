@@ -4,10 +4,12 @@ import ast
 import os
 import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from teamwright.core.errors import ToolError
 from teamwright.core.sandbox.path_entry import PathEntry
@@ -152,6 +154,36 @@ def test_wildcards_of_settings(tmp_path: Path) -> None:
     assert names == {"a/x.pem", "a/b/y.pem", "a/b/c/z.pem", "a/b/c/d/deep.pem"}
     assert [Path(path).name for path in expand(f"{tmp_path}/a/.e[nm]v")] == [".env"]
     assert list(expand(f"{tmp_path}/a/**")) == [f"{tmp_path}/a"] and list(expand("/no/such")) == ["/no/such"]
+
+
+@pytest.mark.spec("V4", "M3")
+@pytest.mark.parametrize("pattern", ["keys/x.pem", "keys/*.pem", "**/*.pem", "*/x.pem"])
+def test_a_pattern_counts_in_all_worktrees(ground: Ground, pattern: str) -> None:
+    project = Path(ground.project)
+    here, *trees = [project, project / ".teamwright/worktrees/v", project / ".teamwright/worktrees/w"]
+    for tree in (here, *trees):
+        (tree / "keys").mkdir(parents=True)
+        (tree / "keys/x.pem").write_text("")
+    (trees[0] / "own").mkdir()
+    (trees[0] / "own/x.pem").write_text("")
+    rules = SandboxRules(deny_read=(f"{project}/{pattern}",), deny_write=(f"{project}/{pattern}",))
+    for root in (here, *trees):
+        found = read_terrain(replace(ground, roots=(str(root),)), rules)
+        denied = {str(tree / "keys/x.pem") for tree in (here, *trees)}
+        denied |= {str(trees[0] / "own/x.pem")} if root == trees[0] and "*" in pattern[:2] else set()
+        assert set(found.deny_read) == denied <= {name.path for name in found.deny_write}
+
+
+def test_worktrees_are_not_walked_before_each_command(ground: Ground) -> None:
+    """Each kept one may be as large as the project."""
+    listed: list[str] = []
+    sys.addaudithook(lambda event, args: listed.append(str(args[0])) if event == "os.scandir" else None)
+    for name in ("v", "w"):
+        Path(ground.project, ".teamwright/worktrees", name, "a/b").mkdir(parents=True)
+    read_terrain(ground, SandboxRules())
+    listed.clear()
+    read_terrain(ground, SandboxRules(deny_read=(f"{ground.project}/**/*.pem", f"{ground.project}/*/*/x")))
+    assert f"{ground.project}/.teamwright" in listed and not [path for path in listed if path.endswith("/a")]
 
 
 @pytest.mark.spec("V17")

@@ -170,6 +170,13 @@ def copied_from(path: str) -> str:
     return _WORKTREE.sub("", path) or "/" if "/.teamwright/worktrees/" in path else path
 
 
+def copied_to(path: str, tree: str) -> str:
+    """Where the worktree that holds `tree` has its copy of a path of the main tree; the path itself if none does."""
+    found = _WORKTREE.search(tree)
+    main = tree[: found.start()] if found else ""
+    return f"{tree[: found.end()]}{path[len(main) :]}" if found and path.startswith(f"{main}/") else path
+
+
 class PathPattern(Struct, frozen=True):
     """`start` is the path of the literal beginning; `parts` are the plain components below the base.
 

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from errno import EINVAL
 from fnmatch import translate
+from itertools import chain
 
 from teamwright.core.sandbox.path_entry import PathEntry
 from teamwright.core.sandbox.policy import Name
@@ -46,10 +47,9 @@ def name_in(directory: str, name: str) -> Name:
     return Name(path, "link", target if os.path.exists(target) else "", says)
 
 
-def existing(patterns: tuple[str, ...]) -> tuple[str, ...]:
+def existing(paths: Iterable[str]) -> tuple[str, ...]:
     """Real paths of existing files."""
-    found = (os.path.realpath(path) for pattern in patterns for path in expand(pattern) if os.path.exists(path))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.exists(path)))
 
 
 def opening(entries: tuple[PathEntry, ...]) -> tuple[str, ...]:
@@ -57,19 +57,23 @@ def opening(entries: tuple[PathEntry, ...]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for entry in entries:
         within = os.path.realpath(entry.within) if entry.within else ""
-        for path in existing((entry.path,)):
+        for path in existing(expand(entry.path)):
             if not within or is_inside(path, within):
                 found[path] = None
     return tuple(found)
 
 
-def protected(patterns: tuple[str, ...]) -> tuple[Name, ...]:
+def protected(paths: Iterable[str]) -> tuple[Name, ...]:
     """Names to be protected from changes; those without wildcards count even if they do not exist yet."""
-    return tuple(dict.fromkeys(name_of(path) for pattern in patterns for path in expand(pattern)))
+    return tuple(dict.fromkeys(map(name_of, paths)))
 
 
 def is_inside(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def expanded(patterns: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(expand, patterns))
 
 
 def expand(pattern: str) -> Iterator[str]:

@@ -4,17 +4,20 @@ It runs before every command, so it only checks some fifty names; slower results
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.permissions.patterns import copied_from, copied_to
 from teamwright.core.sandbox.policy import Name, Repository, Terrain
 from teamwright.core.sandbox.rules import SandboxRules
 from teamwright.host.git.copies import copies_of
-from teamwright.host.sandbox.ground.expand import existing, is_inside, name_in, opening, protected, real_path
+from teamwright.host.sandbox.ground.expand import existing, expanded, is_inside, name_in, opening, protected, real_path
 from teamwright.host.sandbox.ground.layout import git_directory_of, layout_of
 from teamwright.host.sandbox.ground.looks import Looks, look_at
 from teamwright.host.sandbox.ground.secrets import find_at_home
@@ -34,6 +37,8 @@ _AT_HOME = tuple(
 _SHARED = ("/tmp", "/var/tmp")
 _MOST_SECRETS = 500  # paths of denied reads; above that, a directory with many of them is hidden as a whole
 _CROWD = 20
+_WALKS = re.compile(r"[*?\[].*/")
+_MOST_COPIES = 20_000  # looked for, per pattern
 
 
 class Ground(Struct, frozen=True):
@@ -63,18 +68,30 @@ def read_terrain(ground: Ground, rules: SandboxRules) -> Terrain:
     moving: dict[str, tuple[object, ...]] = {
         "busy": tuple(_busy(ground.busy, roots)),
         "sockets": () if rules.all_sockets or not ground.masked else tuple(find_sockets(veil, places)),
-        "opened": existing(rules.sockets),
+        "opened": existing(expanded(rules.sockets)),
         "allow_write": allow_write,
-        "deny_write": _outside(protected(_with_copies(rules.deny_write))),
-        "deny_read": _gathered(existing(_with_copies(rules.deny_read)), (*roots, found.home, found.project)),
+        "deny_write": _outside(protected(_with_copies(rules.deny_write, ground.roots))),
+        "deny_read": _gathered(
+            existing(_with_copies(rules.deny_read, ground.roots)), (*roots, found.home, found.project)
+        ),
         "allow_read": allow_read,
     }
     return replace(found, **moving) if any(moving.values()) else found
 
 
-def _with_copies(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths, and what worktrees have in their place."""
-    return tuple(dict.fromkeys(name for path in paths for name in (path, *copies_of(path))))
+def _with_copies(patterns: Sequence[str], roots: Sequence[str]) -> Iterator[str]:
+    """What the patterns name, and what worktrees have in its place.
+
+    A wildcard for directories is looked up in the main tree and the roots alone: walking every worktree before every
+    command would take too long. In the others, files of the names found there count.
+    """
+    for pattern in patterns:
+        if not _WALKS.search(pattern):
+            yield from expanded((pattern, *copies_of(pattern)))
+            continue
+        found = tuple(expanded({pattern, *(copied_to(pattern, root) for root in roots)}))
+        copies = (copy for name in dict.fromkeys(map(copied_from, found)) for copy in copies_of(name))
+        yield from (*found, *filter(os.path.lexists, islice(copies, _MOST_COPIES)))
 
 
 # --- what rarely changes between commands
