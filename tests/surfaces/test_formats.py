@@ -8,7 +8,7 @@ import pytest
 from program import Program, bash, check_clean, tool
 from teamwright.surfaces.headless.lines import encode_line
 
-NASTY = "\x1b[31mred\x1b[0m \x07bell \u202egnp.exe \u200bzero \u2066iso\u2069 \x9b31m \x00nul \ufeffbom \rback"
+NASTY = "\x1b[31mred\x1b[0m \x07bell \u202egnp.exe \u200bzero \u2066iso\u2069 \x9b31m \x00nul \x7fdel \ufeffbom \rback"
 HIDDEN = "\U000e0041\u3164\uffa0\u115f\u034f\u17b4\U0001d173"  # drawn as nothing
 
 

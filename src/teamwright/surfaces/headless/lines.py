@@ -58,7 +58,7 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    return data if data.isascii() else _UNSAFE.sub(_as_json, data.decode()).encode()
+    return data if data.isascii() and b"\x7f" not in data else _UNSAFE.sub(_as_json, data.decode()).encode()
 
 
 def _as_json(found: re.Match[str]) -> str:
