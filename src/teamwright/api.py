@@ -113,14 +113,14 @@ class session:
         try:
             await self._session.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:
-            if _alone(group) is not error:
+            if not _wraps(group, error):
                 raise
 
 
-def _alone(error: BaseException) -> BaseException:
-    """The only error in a group that task groups have put around it."""
-    inside: Sequence[BaseException] = getattr(error, "exceptions", ())
-    return _alone(inside[0]) if len(inside) == 1 else error
+def _wraps(group: BaseException, error: BaseException | None) -> bool:
+    """Is it this error, alone in the groups that task groups have put around it?"""
+    inside: Sequence[BaseException] = getattr(group, "exceptions", ())
+    return group is error or (len(inside) == 1 and _wraps(inside[0], error))
 
 
 async def query(prompt: PromptInput, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> TurnEnded:

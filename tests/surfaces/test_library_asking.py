@@ -381,6 +381,11 @@ async def test_an_error_of_the_code_comes_out_as_it_is(place: dict[str, Any]) ->
         with pytest.raises(KeyError, match="mine"):
             async with session(model=ScriptedModel(["one"]), **place):
                 raise KeyError("mine")
+        for mine in (ExceptionGroup("mine", [KeyError()]), ExceptionGroup("mine", [KeyError(), ValueError()])):
+            with pytest.raises(ExceptionGroup) as raised:
+                async with session(model=ScriptedModel(["one"]), **place):
+                    raise mine
+            assert raised.value is mine
 
 
 def test_an_unknown_argument_is_a_type_error() -> None:
