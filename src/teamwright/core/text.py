@@ -48,17 +48,25 @@ def unquoted(text: str) -> str:
 
 
 # Letters and marks to Unicode, but drawn as nothing.
-_UNSEEN = frozenset(
-    [*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0", *map(chr, range(0xE0100, 0xE01F0))]
+# Variation selectors are normal after emoji and other characters outside ASCII.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\uffa0\U000e0100-\U000e01ef]"
+    "|(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x9f\ufe00-\ufe0f])[\ufe00-\ufe0f]"
 )
 
 
 def shown(text: str, most: int = 300) -> str:
     """One line: control, invisible and direction characters are escaped, and long text is cut."""
     line = text[: most + 1]
-    if not line.isprintable() or not (line.isascii() or _UNSEEN.isdisjoint(line)):
-        line = "".join(c if c.isprintable() and c not in _UNSEEN else f"\\u{ord(c):04x}" for c in line)
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else _escaped(c) for c in line)
+    if not line.isascii():
+        line = _UNSEEN.sub(lambda found: _escaped(found[0]), line)
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _escaped(c: str) -> str:
+    return f"\\u{ord(c):04x}"
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
