@@ -71,17 +71,24 @@ def test_the_last_line_is_the_result_even_if_jobs_were_stopped_after_it(program:
 
 
 @pytest.mark.spec("D8")
-@pytest.mark.parametrize("server", [{"command": "/nowhere/at-all"}, {"command": 7}])
-def test_an_inline_server_that_cannot_start_is_told(program: Program, server: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ({"command": "/nowhere/at-all"}, ""),
+        ({"command": 7}, ""),
+        ({"command": "sleep", "args": ["100"]}, "it has not answered in time"),
+    ],
+)
+def test_an_inline_server_that_cannot_start_is_told(program: Program, server: dict[str, Any], why: str) -> None:
     file = program.project / ".claude/agents/caller.md"
     file.parent.mkdir(parents=True)
     own = json.dumps([{"shouter": server}])
     file.write_text(f"---\nname: caller\ndescription: d\nmcpServers: {own}\n---\nYou call.\n")
     script = {"main": [child("caller", subagent_type="caller"), "end"], "caller": ["did without"]}
-    ran = program.run("-p", "SCRIPT:main", "--trust", script=script)
+    ran = program.run("-p", "SCRIPT:main", "--trust", script=script, env={"MCP_TIMEOUT": "300"} if why else {})
     assert ran.out == "end\n" and ran.rc == 0
     (line,) = [line for line in ran.err.splitlines() if "shouter" in line]
-    assert "an agent's definition" in line
+    assert "an agent's definition" in line and line.endswith(f"{why}.")
 
 
 @pytest.mark.spec("Y3", "B2")

@@ -172,4 +172,6 @@ async def test_what_rules_deny_is_denied_in_worktrees_too(walker: Walker, tier: 
     )
     _, inside, _, _, beside, _, sibling = (text for text, _ in walk.results)
     assert (walker.project / ".teamwright/worktrees/w/gen/k").read_text() == "CANARY\n"
-    assert "hello" in inside and (tier == "landlock" or "CANARY" not in inside + beside + sibling)  # landlock hides no file
+    assert "hello" in inside and (
+        tier == "landlock" or "CANARY" not in inside + beside + sibling
+    )  # landlock hides no file

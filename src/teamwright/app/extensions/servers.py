@@ -226,8 +226,7 @@ class ServedTools(Struct, eq=False):
         faulty = {name for name, config in self.configs.items() if config.fault}  # reported when they were read
         for state in states:
             if state.status in ("failed", "needs-auth", "pending") and state.name not in faulty:
-                unsaid = "it has not answered in time" if state.status == "pending" else state.status
-                name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or unsaid
+                name, why = shown(state.name, 80), _reason(state)
                 way = (
                     "Sign in with `teamwright mcp login"
                     if state.status == "needs-auth"
@@ -256,9 +255,15 @@ class ServedTools(Struct, eq=False):
         tools = await stack.enter_async_context(pool.lease(inline, agent, parent))
         for state in pool.own_states(agent):
             if state.name in inline and state.status != "connected":
-                name, why = shown(state.name, 80), shown(state.error, MOST_REASON).rstrip(".") or state.status
-                self._tell(Warned(f"MCP server {name} of an agent's definition is not connected: {why}."))
+                name = shown(state.name, 80)
+                self._tell(Warned(f"MCP server {name} of an agent's definition is not connected: {_reason(state)}."))
         return tools
+
+
+def _reason(state: "ServerState") -> str:
+    """Why it is not connected, in words without a full stop."""
+    unsaid = "it has not answered in time" if state.status == "pending" else state.status
+    return shown(state.error, MOST_REASON).rstrip(".") or unsaid
 
 
 async def _fill_in(_server: str, _message: str, schema: dict[str, Any]) -> "Elicited":
