@@ -16,6 +16,7 @@ from teamwright.core.errors import ModelError, UsageError
 from teamwright.models.scripted import ScriptedModel, call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.extensions.hook_points import MOST_ROUNDS
+from worktree_kit import new_repo
 
 pytestmark = pytest.mark.anyio
 
@@ -268,9 +269,13 @@ async def test_a_hook_that_ends_a_teammates_turn_says_why(walker: Walker) -> Non
 
 
 @pytest.mark.spec("W7", "C3")
-async def test_an_agent_resumes_in_the_worktree_that_a_hook_made(walker: Walker) -> None:
-    """The hook is not asked again: this one would fail."""
-    made = walker.home / "made"
+@pytest.mark.parametrize("place", ["home/made", "project/.teamwright/worktrees/made"])
+async def test_an_agent_resumes_in_the_worktree_that_a_hook_made(walker: Walker, place: str) -> None:
+    """The hook is not asked again: this one would fail. Ours would have lain in the second place."""
+    walker.project.rmdir()
+    new_repo(walker.project)
+    made = walker.project.parent / place
+    made.parent.mkdir(parents=True, exist_ok=True)
     use_hooks(walker, WorktreeCreate=hook(logging(walker, f"mkdir {made} && echo {made}")))
     send = call("SendMessage", to=ID, message="more", summary="more")
     scripts = {

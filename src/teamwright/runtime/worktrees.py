@@ -21,7 +21,7 @@ from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.host.git.run import commit_of, count_commits
-from teamwright.host.git.worktrees.record import branch_at
+from teamwright.host.git.worktrees.record import has_record
 from teamwright.host.git.worktrees.worktree import (
     KeptTree,
     Worktree,
@@ -139,7 +139,7 @@ class Worktrees:
         """Open the worktree that the agent had at the path `before`, if it was kept. A hook is not asked again for what
         it made: it may make another one, or refuse because that is there."""
         path = Path(before)
-        if not branch_at(path) and is_directory(path):
+        if is_directory(path) and not has_record(path):
             tree = _made_by_hook(check_name(agent), path, agent, self._session)
             self._claim(tree)
             return tree

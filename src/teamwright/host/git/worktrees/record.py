@@ -21,6 +21,7 @@ from msgspec import Struct
 from teamwright.core.errors import ToolError
 from teamwright.core.text import shown
 from teamwright.host.git import LANDING, PLACE
+from teamwright.host.git.places import repository_of
 from teamwright.osfiles.private import replace_file
 
 PATIENCE = 60.0  # seconds to wait for the repository's lock, which is held only briefly
@@ -94,6 +95,12 @@ def write_record(tree: Worktree, record: WorktreeRecord) -> None:
 
 def forget(tree: Worktree) -> None:
     _record(tree).unlink(missing_ok=True)
+
+
+def has_record(path: Path) -> bool:
+    """Is there a record of the worktree at this path? A hook may make its own in the same place."""
+    common = repository_of(str(path))
+    return bool(branch_at(path) and common) and Path(common, "teamwright", f"{path.name}.json").exists()
 
 
 def recorded(common: Path) -> list[str]:
