@@ -6,6 +6,7 @@ from typing import Any
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import ToolError, UsageError
 from teamwright.core.ports import Outcome, ToolContext, said
+from teamwright.core.text import shown
 from teamwright.runtime.tool_traits import ToolTraits
 
 NAME = "StructuredOutput"
@@ -35,7 +36,10 @@ class StructuredOutput:
         self.spec = ToolSpec(NAME, DESCRIPTION, {"type": "object", **schema})
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
-        wrong: Any = next(iter(self._validator.iter_errors(dict(args))), None)
+        try:
+            wrong: Any = next(iter(self._validator.iter_errors(dict(args))), None)
+        except Exception as error:  # noqa: BLE001 -- the caller's schema: only using it shows, say, that it has no end
+            raise ToolError(f"The schema of the answer cannot be applied: {shown(repr(error))}.") from None
         if wrong is not None:
             where = "/".join(map(str, wrong.absolute_path)) or "the answer"
             raise ToolError(f"{where}: {wrong.message}. Call {NAME} again with an answer that fits its schema.")
@@ -45,24 +49,36 @@ class StructuredOutput:
 
 def _known(schema: Mapping[str, Any]) -> Any:
     """What the schema may refer to: itself and JSON Schema; nothing is fetched. Raises UsageError if it refers to
-    anything else."""
+    anything else, or to what is no schema."""
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415
+    from jsonschema.validators import validator_for  # noqa: PLC0415
     from jsonschema_specifications import REGISTRY  # noqa: PLC0415
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
 
     known: Any = REGISTRY
     whole: Any = DRAFT202012.create_resource(schema)
-    left: list[tuple[Any, Any]] = [(whole, known.with_resource("", whole).resolver())]
+    left: list[tuple[Any, Any]] = [(whole, known.resolver_with_root(whole))]
+    seen = set[int]()  # what references lead to: it may lie where no schema is looked for
     while left:
         part, resolver = left.pop()
-        ref: Any = part.contents.get("$ref") if hasattr(part.contents, "get") else None
+        ref = ""
         try:
-            if isinstance(ref, str):
-                resolver.lookup(ref)
-        except Unresolvable:
-            raise UsageError(f"the schema of an answer refers to {ref!r}, which is not in it") from None
-        left += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
+            left += [(inner, resolver.in_subresource(inner)) for inner in part.subresources()]
+            for ref in _references(part.contents):
+                found = resolver.lookup(ref)
+                validator_for(found.contents, default=Draft202012Validator).check_schema(found.contents)
+                if id(found.contents) not in seen:
+                    seen.add(id(found.contents))
+                    left.append((DRAFT202012.create_resource(found.contents), found.resolver))
+        except (Unresolvable, SchemaError, LookupError, TypeError, ValueError) as error:
+            fault = shown(ref or str(error))
+            raise UsageError(f"the schema of an answer refers to what is no schema in it: {fault}") from None
     return known
+
+
+def _references(part: Any) -> list[str]:
+    return [part[name] for name in ("$ref", "$dynamicRef") if name in part] if isinstance(part, Mapping) else []
 
 
 class WantsData:
