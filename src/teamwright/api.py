@@ -155,7 +155,7 @@ def _read(cwd: str | Path, given: SessionOptions) -> Options:
     if (schema := given.get("schema")) is not None:
         from teamwright.tools.structured import StructuredOutput, WantsData  # noqa: PLC0415
 
-        tools.append(StructuredOutput(schema))
+        tools.append(StructuredOutput(_in_dicts("schema", schema)))
         hooks["Stop"] = [*hooks.get("Stop", ()), WantsData()]
     return Options(
         cwd=Path(cwd),
@@ -176,7 +176,7 @@ def _read(cwd: str | Path, given: SessionOptions) -> Options:
         definitions=_agents(given.get("agents", ())),
         tools=_built_in(given.get("built_in_tools")),
         hooks=hooks,
-        mcp_config=[msgspec.json.encode({"mcpServers": servers}).decode()] if servers else [],
+        mcp_config=[msgspec.json.encode({"mcpServers": _in_dicts("mcp_servers", servers)}).decode()] if servers else [],
         add_dirs=[str(directory) for directory in _sequence("add_dirs", given.get("add_dirs", ()))],
         settings=_settings(given.get("settings")),
         teammate_mode=_place(given.get("teammate_mode")),
@@ -254,7 +254,20 @@ def _built_in(given: Any) -> list[str] | None:
 
 
 def _settings(given: Any) -> str | None:
-    return msgspec.json.encode(given).decode() if isinstance(given, Mapping) else None if given is None else str(given)
+    if isinstance(given, Mapping):
+        return msgspec.json.encode(_in_dicts("settings", cast("Mapping[str, Any]", given))).decode()
+    return None if given is None else str(given)
+
+
+def _in_dicts(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, with a dict for every mapping in it."""
+
+    def to_dict(one: Any) -> dict[str, Any]:
+        if not isinstance(one, Mapping):
+            raise UsageError(f"{name}: {one!r} cannot be written as JSON")
+        return dict(cast("Mapping[str, Any]", one))
+
+    return msgspec.to_builtins(given, enc_hook=to_dict)
 
 
 def _rules(name: str, given: Any) -> list[str]:

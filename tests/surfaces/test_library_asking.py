@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 import anyio
@@ -298,6 +299,15 @@ async def test_a_plain_function_is_made_a_tool(place: dict[str, Any]) -> None:
 def test_wrong_arguments_are_errors_at_once(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         session(**wrong)
+
+
+def test_mappings_of_any_kind_will_do(place: dict[str, Any]) -> None:
+    held = MappingProxyType
+    schema = held({"type": "object", "properties": held({"a": held({"type": "string"})})})
+    session(schema=schema, mcp_servers=held({"a": held({"command": "x"})}), settings=held({"env": held({})}), **place)
+    for name, wrong in ({"mcp_servers": {"a": {"b": object()}}, "settings": {"a": object()}}).items():
+        with pytest.raises(UsageError, match=rf"{name}: <object .* cannot be written as JSON"):
+            session(**{name: wrong})  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.anyio
