@@ -130,32 +130,6 @@ def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) ->
     assert bench.kind(command, "bypassPermissions") == "allow"
 
 
-RUNNERS = [
-    "setpriv --reuid 1 touch PW", "linux32 touch PW", "gtimeout 5 touch PW", "tmux new -d 'touch PW'",
-    "sg a -c 'touch PW'",
-    "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch PW", "npm exec -c 'touch PW'", "bundle exec touch PW",
-    "tar -I 'touch PW' -cf a .",
-    "tar --info-script='touch PW' -cf a .", "rsync -e 'touch PW' a b:c", "git rebase -x 'touch PW' HEAD",
-    "git bisect run touch PW", "git submodule foreach 'touch PW'", "git difftool -x 'touch PW'",
-    "unset 'a[$(touch PW)]'",
-    "at now <<< 'touch PW'", "crontab - <<E\n* * * * * touch PW\nE", "zip a.zip b -T -TT 'touch PW'",
-]  # fmt: skip
-
-
-@pytest.mark.spec("M3", "M7")
-@pytest.mark.parametrize("command", RUNNERS)
-def test_a_denied_command_is_found_behind_what_runs_it(bench: Bench, command: str) -> None:
-    assert bench.kind(command, "bypassPermissions", deny=["Bash(touch *)"]) == "deny"
-
-
-@pytest.mark.spec("M3")
-@pytest.mark.parametrize(
-    "command", ["npm run touch", "tar -cf touch.tar b.txt", "git commit -m 'touch PW'", "make touch"]
-)
-def test_a_word_alone_is_no_denied_command(bench: Bench, command: str) -> None:
-    assert bench.kind(command, "bypassPermissions", deny=["Bash(touch *)"]) == "allow"
-
-
 @pytest.mark.spec("M7")
 @pytest.mark.parametrize("command", [line for lines in SPELLINGS.values() for line in lines])
 def test_no_spelling_passes_unasked(bench: Bench, command: str) -> None:
