@@ -65,7 +65,8 @@ def test_a_word_alone_is_no_denied_command(bench: Bench, command: str) -> None:
         "git -C . bisect run rm -rf ~", "git -C . submodule foreach 'rm -rf ~'", "git rebase -ix 'rm -rf ~' HEAD",
         "git rebase --exe='rm -rf ~' HEAD", "npm --silent exec -- rm -rf ~", "npx nice rm -rf ~",
         "pnpm -r exec rm -rf ~", "yarn workspace a exec rm -rf ~", "bundle --gemfile=G exec rm -rf ~",
-        "mise -C a x -- rm -rf ~", "gnice rm -rf ~",
+        "mise -C a x -- rm -rf ~", "gnice rm -rf ~", "git -c alias.x='!rm -rf ~' x",
+        "git -c 'alias.x=!rm -rf ~' x", "git -c 'core.editor=rm -rf ~' commit", "git rebase '--exec=rm -rf ~' HEAD",
     ],
 )  # fmt: skip
 def test_no_option_hides_the_removal_of_a_home(bench: Bench, command: str) -> None:

@@ -20,6 +20,7 @@ _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _QUOTES = re.compile(r"\\\n|['\"\\]")
 _REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
+_IS_RM = re.compile(r"(?:.*[/=!])?rm")  # also as a value, and as git marks it in an alias
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 _BY_NAME = frozenset({"-name", "-iname"})
 _BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
@@ -321,7 +322,7 @@ def removal_in_text(text: str, home: str, *, seen: int | None) -> Removal:
 def _ruined_by_words(text: str, home: str, *, feeds: bool) -> str:
     """What a recursive rm among these words would destroy; `feeds`: words before it may be its arguments."""
     tokens = [_at_home(token, home) for token in _TOKEN.split(text)]
-    at = next((n for n, token in enumerate(tokens) if token.rpartition("/")[2] == "rm"), len(tokens))
+    at = next((n for n, token in enumerate(tokens) if _IS_RM.fullmatch(token)), len(tokens))
     if not any(_RECURSIVE.fullmatch(token) for token in tokens[at:]):
         return ""
     named = tokens if feeds else tokens[at + 1 :]
