@@ -108,6 +108,10 @@ CLEANS = [
     "git -C ~ -C . clean -fdx", "git -C ~/x -C .. clean -fdx", "git -C ~ clean -fdx ':!x'", "git clean -fdx ~/x/..",
     "git -C ~ clean -fdx -e -n", "git -C ~ clean -fdxe keep", "git -C ~ clean -fdx --exclude -n",
     "git -C ~ clean -fdx --exc keep", "git -C ~ clean -fdx -- -n .", "git -C ~ clean -n --no-dry-run -fdx",
+    "x=--no-dry-run; git -C ~ clean -fdxn $x", "git -C ~ clean -fdxn \"$x\"", "git -C ~ clean -fdx -e $x -n",
+    "git -C ~ clean -fdx -$x -n", "git -C ~ clean -fdxn --$x", "git -C ~ clean -fdxn -e -- $x",
+    "git -C ~ clean -fdxn {a,--no-dry-run}", "git -C ~ clean -fdxn *", "git --shallow-file x -C ~ clean -fdx",
+    "git --attr-source HEAD -C ~ clean -fdx",
     "git -C ~ -c clean.requireForce=false clean -dx", "npx -y rimraf ~", "setpriv --reuid 1 rm -rf ~",
 ]  # fmt: skip
 
@@ -124,6 +128,9 @@ def test_what_may_empty_the_home_needs_approval_in_every_mode(bench: Bench, comm
     [
         "git clean -fdx", "git -C src clean -fdx", "git clean -fdx :/", "git clean -fdx -e .env", "git -C ~ clean -n",
         "git -C ~ clean -ndx", "git -C ~ clean --dry-run -d", "git clean -fdx -- src", "git clean -fdxe .env",
+        "git -C ~ clean -n -- $x", "git -C ~ clean -n \"a$x\"", "git -C ~ clean -n -e \"$x\"",
+        "git clean -fdx $x", "git clean -fdx -e \"$x\"",
+        "git clean -n $x", "git -C src clean -fd \"$x\"", "cd src && git clean -fdx *.o",
     ],
 )  # fmt: skip
 def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) -> None:
