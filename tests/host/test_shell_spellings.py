@@ -112,6 +112,13 @@ CLEANS = [
     "git -C ~ clean -fdx -$x -n", "git -C ~ clean -fdxn --$x", "git -C ~ clean -fdxn -e -- $x",
     "git -C ~ clean -fdxn {a,--no-dry-run}", "git -C ~ clean -fdxn *", "git --shallow-file x -C ~ clean -fdx",
     "git --attr-source HEAD -C ~ clean -fdx",
+    "env GIT_WORK_TREE=~ git clean -fd", "sudo GIT_WORK_TREE=~ git clean -fd",
+    "bash -c 'GIT_WORK_TREE=~ git clean -fd'",
+    "GIT_WORK_TREE=~; export GIT_WORK_TREE; git clean -fd", "set -a; read GIT_WORK_TREE <<< ~; git clean -fd",
+    "set -a; for GIT_WORK_TREE in ~; do git clean -fd; done", "eval \"export GIT_WORK_TREE=$d\"; git clean -fd",
+    "git config core.workTree ~ && git clean -fd", "git --config-env=core.worktree=HOME clean -fd",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.worktree GIT_CONFIG_VALUE_0=~ git clean -fd",
+    "git --git-dir=.git --work-tree=$HOME init && git clean -fd", "declare -x GIT_DIR=~/.git; git clean -fd",
     "git -C ~ -c clean.requireForce=false clean -dx", "npx -y rimraf ~", "setpriv --reuid 1 rm -rf ~",
 ]  # fmt: skip
 
@@ -131,6 +138,10 @@ def test_what_may_empty_the_home_needs_approval_in_every_mode(bench: Bench, comm
         "git -C ~ clean -n -- $x", "git -C ~ clean -n \"a$x\"", "git -C ~ clean -n -e \"$x\"",
         "git clean -fdx $x", "git clean -fdx -e \"$x\"",
         "git clean -n $x", "git -C src clean -fd \"$x\"", "cd src && git clean -fdx *.o",
+        "git rev-parse --git-dir && git clean -fd", "git clean -fd && echo worktree=1",
+        "cd \"$(git rev-parse --show-toplevel)\" && echo \"GIT_DIR and core.worktree\"; git clean -nd",
+        "git log --grep=core.worktree && git clean -fd", "git commit -m 'about GIT_DIR' && git clean -fd",
+        "git worktree add ../x && git clean -fd", "git diff -- --work-tree; git clean -fd",
     ],
 )  # fmt: skip
 def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) -> None:

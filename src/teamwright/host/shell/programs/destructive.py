@@ -53,7 +53,6 @@ _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
 _OPENS = re.compile(f"[{UNKNOWN}*?{{[]")
-_TREE_ELSEWHERE = re.compile(r"GIT_(?:WORK_TREE|DIR)|--(?:work-tree|git-dir)|worktree=|core\.worktree", re.IGNORECASE)
 _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
@@ -81,10 +80,10 @@ class Removal(Struct, frozen=True):
             self.cleans or other.cleans,
         )
 
-    def settled(self, text: str) -> "Removal":
-        """Combines the parts with what only the whole line shows."""
+    def settled(self, text: str, *, elsewhere: bool) -> "Removal":
+        """Combines the parts with what only the whole line shows. `elsewhere`: git's working tree may be any place."""
         unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
-        unsure = unsure or (self.cleans and _TREE_ELSEWHERE.search(text))
+        unsure = unsure or (self.cleans and elsewhere)
         return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
 
