@@ -150,7 +150,7 @@ _SHOWS = re.compile(
 )
 # git starts gpg to check a signature, which makes files in the home directory and may look for keys.
 _FORMAT = re.compile(r"--(?:format|pretty|sort|group)(?:=|$)")
-_VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?\*?signature")
+_VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?(?:v(?:ersion)?:)?\*?signature")
 _NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 
 
