@@ -38,7 +38,9 @@ SPELLINGS = {
         "git log --format='%h %G?'", "git log --pretty=format:%-GK", "git log --format=\"$x\"",
         "git show '--format=% GS'",
         "git stash list --format=%GG", "git for-each-ref --format '%(*signature:grade)'", "git tag --sort -signature",
-        "git branch --sort=signature", "git rev-list --pretty=%GG HEAD", "git shortlog --group=%GS",
+        "git branch --sort=signature", "git tag --sort=v:signature", "git branch --sort=-version:signature",
+        "git for-each-ref --sort '-v:*signature:grade'", "git tag '--sort=version:*signature'",
+        "git rev-list --pretty=%GG HEAD", "git shortlog --group=%GS",
         "git shortlog --group 'format:%G?' HEAD", "git log --show-signature",
     ],
     "a program of the project": ["./env ls", "./bash -c true", "tools/timeout 5 ls", "echo a | ./xargs echo"],
@@ -108,6 +110,17 @@ CLEANS = [
     "git -C ~ -C . clean -fdx", "git -C ~/x -C .. clean -fdx", "git -C ~ clean -fdx ':!x'", "git clean -fdx ~/x/..",
     "git -C ~ clean -fdx -e -n", "git -C ~ clean -fdxe keep", "git -C ~ clean -fdx --exclude -n",
     "git -C ~ clean -fdx --exc keep", "git -C ~ clean -fdx -- -n .", "git -C ~ clean -n --no-dry-run -fdx",
+    "x=--no-dry-run; git -C ~ clean -fdxn $x", "git -C ~ clean -fdxn \"$x\"", "git -C ~ clean -fdx -e $x -n",
+    "git -C ~ clean -fdx -$x -n", "git -C ~ clean -fdxn --$x", "git -C ~ clean -fdxn -e -- $x",
+    "git -C ~ clean -fdxn {a,--no-dry-run}", "git -C ~ clean -fdxn *", "git --shallow-file x -C ~ clean -fdx",
+    "git --attr-source HEAD -C ~ clean -fdx",
+    "env GIT_WORK_TREE=~ git clean -fd", "sudo GIT_WORK_TREE=~ git clean -fd",
+    "bash -c 'GIT_WORK_TREE=~ git clean -fd'",
+    "GIT_WORK_TREE=~; export GIT_WORK_TREE; git clean -fd", "set -a; read GIT_WORK_TREE <<< ~; git clean -fd",
+    "set -a; for GIT_WORK_TREE in ~; do git clean -fd; done", "eval \"export GIT_WORK_TREE=$d\"; git clean -fd",
+    "git config core.workTree ~ && git clean -fd", "git --config-env=core.worktree=HOME clean -fd",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.worktree GIT_CONFIG_VALUE_0=~ git clean -fd",
+    "git --git-dir=.git --work-tree=$HOME init && git clean -fd", "declare -x GIT_DIR=~/.git; git clean -fd",
     "git -C ~ -c clean.requireForce=false clean -dx", "npx -y rimraf ~", "setpriv --reuid 1 rm -rf ~",
 ]  # fmt: skip
 
@@ -124,36 +137,17 @@ def test_what_may_empty_the_home_needs_approval_in_every_mode(bench: Bench, comm
     [
         "git clean -fdx", "git -C src clean -fdx", "git clean -fdx :/", "git clean -fdx -e .env", "git -C ~ clean -n",
         "git -C ~ clean -ndx", "git -C ~ clean --dry-run -d", "git clean -fdx -- src", "git clean -fdxe .env",
+        "git -C ~ clean -n -- $x", "git -C ~ clean -n \"a$x\"", "git -C ~ clean -n -e \"$x\"",
+        "git clean -fdx $x", "git clean -fdx -e \"$x\"",
+        "git clean -n $x", "git -C src clean -fd \"$x\"", "cd src && git clean -fdx *.o",
+        "git rev-parse --git-dir && git clean -fd", "git clean -fd && echo worktree=1",
+        "cd \"$(git rev-parse --show-toplevel)\" && echo \"GIT_DIR and core.worktree\"; git clean -nd",
+        "git log --grep=core.worktree && git clean -fd", "git commit -m 'about GIT_DIR' && git clean -fd",
+        "git worktree add ../x && git clean -fd", "git diff -- --work-tree; git clean -fd",
     ],
 )  # fmt: skip
 def test_cleaning_the_project_is_left_to_the_mode(bench: Bench, command: str) -> None:
     assert bench.kind(command, "bypassPermissions") == "allow"
-
-
-RUNNERS = [
-    "setpriv --reuid 1 touch PW", "linux32 touch PW", "gtimeout 5 touch PW", "tmux new -d 'touch PW'",
-    "sg a -c 'touch PW'",
-    "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch PW", "npm exec -c 'touch PW'", "bundle exec touch PW",
-    "tar -I 'touch PW' -cf a .",
-    "tar --info-script='touch PW' -cf a .", "rsync -e 'touch PW' a b:c", "git rebase -x 'touch PW' HEAD",
-    "git bisect run touch PW", "git submodule foreach 'touch PW'", "git difftool -x 'touch PW'",
-    "unset 'a[$(touch PW)]'",
-    "at now <<< 'touch PW'", "crontab - <<E\n* * * * * touch PW\nE", "zip a.zip b -T -TT 'touch PW'",
-]  # fmt: skip
-
-
-@pytest.mark.spec("M3", "M7")
-@pytest.mark.parametrize("command", RUNNERS)
-def test_a_denied_command_is_found_behind_what_runs_it(bench: Bench, command: str) -> None:
-    assert bench.kind(command, "bypassPermissions", deny=["Bash(touch *)"]) == "deny"
-
-
-@pytest.mark.spec("M3")
-@pytest.mark.parametrize(
-    "command", ["npm run touch", "tar -cf touch.tar b.txt", "git commit -m 'touch PW'", "make touch"]
-)
-def test_a_word_alone_is_no_denied_command(bench: Bench, command: str) -> None:
-    assert bench.kind(command, "bypassPermissions", deny=["Bash(touch *)"]) == "allow"
 
 
 @pytest.mark.spec("M7")
@@ -173,6 +167,7 @@ NEIGHBOURS = [
     "TZ=UTC date", "TZ=Europe/Berlin date", "for f in *.txt; do echo \"$f\"; done", "git remote -v", "jq -r .a b.txt",
     "x=${HOME:-/}; echo \"$x\"", "strings -n 8 b.txt", "column -t b.txt", "ls | tee /dev/null", "cat <<'E'\n$x\nE",
     "if [ -f b.txt ];then cat b.txt;fi", "ls 2>/dev/null", "echo {a,b}", "git branch --sort -committerdate",
+    "git tag --sort=-version:refname", "git tag --sort=v:refname",
     "git branch --list 'v*' --format='%(refname)'", "git blame -w -M -C -L 1,2 b.txt", "git log -p -n 2 -S foo",
     "grep -rn -e -x src", "head -n -1 b.txt", "cut -d - -f 1 b.txt", "date -Iseconds", "date -d yesterday +%F",
     "echo ${x}>/dev/null", "{ ls; }>/dev/null", "cat $'b.txt'", "LC_ALL=C sort b.txt", "LANG=en_US.UTF-8 ls",

@@ -19,6 +19,7 @@ from teamwright.host.shell.programs.destructive import SAFE, Removal, removal_of
 from teamwright.host.shell.programs.edits import Changes, changes_of
 from teamwright.host.shell.programs.flags import ON_DISK
 from teamwright.host.shell.programs.git import given_settings, split_options, without_git_options
+from teamwright.host.shell.programs.launchers import hands_over, launched
 from teamwright.host.shell.programs.trees import trees_of
 from teamwright.host.shell.programs.wrappers import (
     MOST_WRAPPERS,
@@ -26,8 +27,6 @@ from teamwright.host.shell.programs.wrappers import (
     WRAPPERS,
     carried_code,
     find_spans,
-    hands_over,
-    launches,
     program_name,
 )
 from teamwright.host.shell.words import ANY_WORDS, FOUND_PATH, Word
@@ -104,8 +103,8 @@ def simple_commands(
     if name == "find":
         _take_find_apart(layers, shown, setting, found, depth)
     shadow = _carry(texts, layers, found)
-    if launches(texts) and not shadow:
-        _look_behind(texts, layers, found, setting)
+    if not shadow:
+        _look_behind(texts, layers, shown, found, setting, depth)
     layers.views += _other_views(texts, layers, setting)
     found.commands.insert(0, _command(layers, shown, setting, found, shadow=shadow))
     found.cd = _moves_to(texts[0], found.cd)
@@ -231,12 +230,22 @@ def _run_script(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
         layers.views.append(_script(texts[list(texts).index(script[0]) :]))
 
 
-def _look_behind(texts: Sequence[str], layers: Layers, found: ReadWords, setting: Setting) -> None:
-    """For restricting rules, any of the following words may start a command."""
-    layers.views += [CommandView(tuple(texts[n:]), None) for n in range(1, min(len(texts), 64)) if texts[n][:1] != "-"]
+def _look_behind(
+    texts: Sequence[str], layers: Layers, shown: str, found: ReadWords, setting: Setting, depth: int
+) -> None:
+    """For restricting rules: the command that it runs, or any of its words if that is uncertain."""
+    start, last = launched(texts), min(len(texts), 64)
+    if start == 0:
+        return
+    if start is None:
+        layers.views += [CommandView(tuple(texts[n:]), None) for n in range(1, last) if texts[n][:1] != "-"]
+    else:
+        part = simple_commands(layers.inner[start:], shown, (), setting, depth=depth + 1)
+        found.commands += [structs.replace(command, shadow=True) for command in part.commands]
+        found.code, found.shadows_code = found.code + part.code, bool(part.code) or found.shadows_code
     if program_name(texts[0]) not in WRAPPERS:
-        _look_at_values(texts, layers, found)
-    for n in range(1, min(len(texts), 64)):
+        _look_at_values(texts if start is None else texts[: start + 1], layers, found)
+    for n in range(1, last):
         found.removal = found.removal.or_else(_removal(layers.inner[n:], setting))
 
 

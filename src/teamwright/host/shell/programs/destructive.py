@@ -20,6 +20,7 @@ _SEGMENT = re.compile(r"[;&|\n()`]+")
 _TOKEN = re.compile(r"[\s'\"<>\\,\[\]]+")
 _QUOTES = re.compile(r"\\\n|['\"\\]")
 _REMOVES = re.compile(r"(?<![\w.-])(?:rm|-delete)(?![\w.-])")
+_IS_RM = re.compile(r"(?:.*[/=!])?rm")  # also as a value, and as git marks it in an alias
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--r[a-z]*")
 _BY_NAME = frozenset({"-name", "-iname"})
 _BY_PATH = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
@@ -52,7 +53,6 @@ _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
 _OPENS = re.compile(f"[{UNKNOWN}*?{{[]")
-_TREE_ELSEWHERE = re.compile(r"GIT_(?:WORK_TREE|DIR)|--(?:work-tree|git-dir)|worktree=|core\.worktree", re.IGNORECASE)
 _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
@@ -80,10 +80,10 @@ class Removal(Struct, frozen=True):
             self.cleans or other.cleans,
         )
 
-    def settled(self, text: str) -> "Removal":
-        """Combines the parts with what only the whole line shows."""
+    def settled(self, text: str, *, elsewhere: bool) -> "Removal":
+        """Combines the parts with what only the whole line shows. `elsewhere`: git's working tree may be any place."""
         unsure = (self.deep and self.shifts) or (self.moves and _NAMES_HOME.search(text))
-        unsure = unsure or (self.cleans and _TREE_ELSEWHERE.search(text))
+        unsure = unsure or (self.cleans and elsewhere)
         return structs.replace(self, doubt=self.doubt or (_UNSURE.doubt if unsure else ""))
 
 
@@ -321,7 +321,7 @@ def removal_in_text(text: str, home: str, *, seen: int | None) -> Removal:
 def _ruined_by_words(text: str, home: str, *, feeds: bool) -> str:
     """What a recursive rm among these words would destroy; `feeds`: words before it may be its arguments."""
     tokens = [_at_home(token, home) for token in _TOKEN.split(text)]
-    at = next((n for n, token in enumerate(tokens) if token.rpartition("/")[2] == "rm"), len(tokens))
+    at = next((n for n, token in enumerate(tokens) if _IS_RM.fullmatch(token)), len(tokens))
     if not any(_RECURSIVE.fullmatch(token) for token in tokens[at:]):
         return ""
     named = tokens if feeds else tokens[at + 1 :]

@@ -99,7 +99,9 @@ _LISTING: dict[str, Flags] = {
 }  # fmt: skip
 _BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"})
 _BEFORE_VALUED = frozenset(
-    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
+    """
+    -C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source --shallow-file
+    """.split()
 )
 _TWO_WORDS = {
     ("remote",),
@@ -148,7 +150,7 @@ _SHOWS = re.compile(
 )
 # git starts gpg to check a signature, which makes files in the home directory and may look for keys.
 _FORMAT = re.compile(r"--(?:format|pretty|sort|group)(?:=|$)")
-_VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?\*?signature")
+_VERIFIES = re.compile(r"%[-+ ]?G|%\(\*?signature|(?:^|=)-?(?:v(?:ersion)?:)?\*?signature")
 _NO_PAGER = re.compile(r"core\.pager=(?:cat)?|pager\.[\w-]+=(?:false|no|off|0)")
 
 
@@ -256,12 +258,17 @@ def _listing(flags: Flags, words: Sequence[str]) -> Use | None:
     return read_flags(flags, words, permutes=True)
 
 
-def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
-    """`git -C x -c a=b push` is a `git push`."""
+def subcommand_at(words: Sequence[str]) -> int:
+    """Where git's own options end; `words` start with `git`."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _BEFORE_VALUED else 1
-    return (words[0], *words[at:])
+    return at
+
+
+def without_git_options(words: Sequence[str]) -> tuple[str, ...]:
+    """`git -C x -c a=b push` is a `git push`."""
+    return (words[0], *words[subcommand_at(words) :])
 
 
 def given_settings(words: Sequence[str]) -> list[tuple[str, str]]:

@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.git.places import top_of
 from teamwright.host.shell.cwd import normal
+from teamwright.host.shell.programs.git import subcommand_at
 from teamwright.host.shell.words import Word
 
 _ENDS_FILES = re.compile(r"(?:.*/)?(?:rm|grm|mv|unlink|shred|trash|srm|wipe|rmdir)")
 _RSYNC_REMOVES = ("--del", "--remove-s")
 _FD_RUNS = ("-x", "-X", "--exec")
-_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 # Flags of `git clean`, which takes their beginnings too.
 _PATTERN_FOLLOWS = re.compile(r"-[^-e]*e|--e[a-z]*")
 _DRY = re.compile(r"-[^-e]*n")
@@ -21,7 +22,7 @@ def removed_words(words: Sequence[Word], cwd: str | None) -> list[Word]:
     """What this command empties or removes, as named; a trailing `/` marks a directory."""
     name = words[0].text.rpartition("/")[2] if words else ""
     if name == "git":
-        return _by_git(words[1:], cwd)
+        return _by_git(words, cwd)
     return _BY_PROGRAM[name](words[1:]) if name in _BY_PROGRAM else []
 
 
@@ -73,13 +74,11 @@ def _by_fd(words: Sequence[Word]) -> list[Word]:
 
 def _by_git(words: Sequence[Word], cwd: str | None) -> list[Word]:
     """`git clean`, whose paths begin at the directory of `-C`."""
-    place, at = Word("."), 0
-    while at < len(words) and words[at].text.startswith("-"):
-        if words[at].text == "-C" and at + 1 < len(words):
-            place = _below(place, words[at + 1])
-        at += 2 if words[at].text in _GIT_VALUED else 1
+    place, at = Word("."), subcommand_at([word.text for word in words])
     if not words[at:] or words[at].text != "clean":
         return []
+    for flag, folder in pairwise(words[:at]):
+        place = _below(place, folder) if flag.text == "-C" else place
     named, dry = _cleaned(words[at + 1 :])
     if dry:
         return []
@@ -96,10 +95,13 @@ def _cleaned(words: Sequence[Word]) -> tuple[list[Word], bool]:
         flag = word.text
         if flag == "--":
             return [*named, *waiting], dry
+        unsure = word.splits or (UNKNOWN in flag and flag[0] in ("-", UNKNOWN))
         if not flag.startswith("-"):
             named.append(word)
         elif _PATTERN_FOLLOWS.fullmatch(flag):
-            next(waiting, None)
+            unsure = next(waiting, word).splits
+        if unsure:  # it may be any flag
+            return [*words, Word(".")], False
         if flag.startswith(("--d", "--no-d")):
             dry = flag.startswith("--d")
         elif _DRY.match(flag):

@@ -1,4 +1,4 @@
-"""Commands that run other commands: where the inner command starts, and which of them carry code as text."""
+"""Commands that are taken apart: where the command inside a wrapper starts, and which of them carry code as text."""
 
 import re
 from collections.abc import Sequence
@@ -44,52 +44,6 @@ WRAPPERS = {
     ),
 }  # fmt: skip
 
-# Known to run what follows, but not taken apart: restricting rules check everything that follows.
-LAUNCHERS = (
-    frozenset(
-        """
-    sudo doas su runuser pkexec busybox toybox watch parallel flock strace ltrace chroot unshare nsenter script
-    ssh docker podman kubectl systemd-run taskset chrt prlimit firejail bwrap proot entr direnv npx uvx uv
-    poetry pipenv gdb perf setarch linux64 caffeinate coproc catchsegv valgrind fakeroot dbus-run-session
-    xvfb-run winpty expect unbuffer at batch trap
-    setpriv capsh linux32 i386 choom numactl cgexec cpulimit eatmydata faketime fakechroot dumb-init tini gosu su-exec
-    sg newgrp schroot arch-chroot lxc-attach machinectl nerdctl vagrant pdsh pssh ansible
-    torsocks torify proxychains proxychains4 socat nc ncat rlwrap tmux screen xterm konsole gnome-terminal
-    gtimeout gnice gnohup gstdbuf gtime genv gxargs ccache sem chronic ifne vipe hyperfine concurrently cross-env dotenv
-    ssh-agent keychain dbus-launch aws-vault chamber envdir chpst softlimit setlock run-parts start-stop-daemon
-    crontab nix-shell
-    """.split()
-    )
-    | WRAPPERS.keys()
-)
-
-_SUBCOMMANDS = frozenset(
-    [
-        *((name, "exec") for name in ("npm", "pnpm", "yarn", "bundle", "mise", "asdf", "op")),
-        ("pnpm", "dlx"),
-        ("yarn", "dlx"),
-        ("npm", "x"),
-        ("op", "run"),
-        ("git", "bisect"),
-        ("git", "submodule"),
-        ("git", "filter-branch"),
-    ]
-)
-_LOADER = re.compile(r"ld(?:-linux[\w-]*)?\.so(?:\.\d+)?")
-
-_NAMES_PROGRAM = re.compile(
-    r"--(?:pre|hostname-bin|compress-p[a-z]*|to-command|checkpoint-action|use-compress-p[a-z]*|open-files-in-pager"
-    r"|upload-pack|receive-pack|exec|rsh|rsync-path|rsh-command|info-script|new-volume-script|unzip-command|extcmd"
-    r"|use-askpass)(?:=|$)"
-)
-_SHORT_FOR_PROGRAM = {
-    "tar": re.compile(r"-?[A-Za-z]*[IF]"),
-    "rsync": re.compile(r"-[A-Za-z0-9]*e"),
-    "git": re.compile(r"-[xO]"),
-    "zip": re.compile(r"-TT"),
-    "scp": re.compile(r"-[SoF]"),
-    "sftp": re.compile(r"-[SoF]"),
-}
 _SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
 MOST_WRAPPERS = 16
 
@@ -152,23 +106,6 @@ def _long_flag(wrapper: Wrapper, word: str) -> int:
     if flag in wrapper.long_valued:
         return 1 if equals else 2
     return 1 if flag in wrapper.long and not equals else 0
-
-
-_HANDS_OVER = frozenset({"find", "git", "rg", "sort", "tar", "ssh", "rsync", "man", "less"})  # by a flag
-
-
-def hands_over(words: Sequence[str], *, splits: bool) -> bool:
-    """Could one of its flags name a program to run? `splits`: there may be more words than are known."""
-    if splits and words[0].rpartition("/")[2] in _HANDS_OVER:
-        return True
-    short = _SHORT_FOR_PROGRAM.get(words[0].rpartition("/")[2])
-    return any(_NAMES_PROGRAM.match(word) or (short and short.match(word)) for word in words[1:])
-
-
-def launches(words: Sequence[str]) -> bool:
-    """Is it known to run what follows in its words, though it is not taken apart?"""
-    name = words[0].rpartition("/")[2]
-    return name in LAUNCHERS or (name, *words[1:2]) in _SUBCOMMANDS or _LOADER.fullmatch(name) is not None
 
 
 def takes_away(words: Sequence[str]) -> bool:
