@@ -139,6 +139,9 @@ def test_a_tree_with_too_many_entries_is_asked_about(bench: Bench) -> None:
     verdict = bench.judge("grep -r a src", deny=deny)
     assert verdict.kind == "ask" and "may match something below" in verdict.reason
     assert bench.kind("grep -r a src", deny=["Read(./.env)"]) == "allow"  # looks at a path, not at a tree
+    for command in ("tar czf x.tgz keys src", "zip -qr x.zip keys src", "cp -r keys src x"):
+        verdict = bench.judge(command, "bypassPermissions", deny=deny)
+        assert verdict.kind == "ask" and verdict.reason.endswith(f"may match something below {bench.root}/src.")
 
 
 @pytest.mark.spec("M11")
@@ -169,7 +172,9 @@ def test_a_line_that_tracks_files_first_is_asked_about(bench: Bench) -> None:
 COPIES = [
     "cp -r . ../copy", "cp -a . ../copy", "rsync -a ./ ../copy", "tar cf - .", "tar -czf x.tgz .", "zip -qr x.zip .",
     "7z a x.7z .", "scp -r . h:", "grep -R KEY .", "grep -d recurse KEY .", "diff -r . ../x",
-    "cp -r secrets/.. ../copy", "cp -t ../copy -r .",
+    "cp -r secrets/.. ../copy", "cp -t ../copy -r .", "cp -rt ../copy .", "cp -rvt ../copy .", "cp --recurs . ../copy",
+    "tar -cf - src .", "tar cf - . --exclude=.env --exclude=secrets", "tar cf - -C src ..", "tar -Csrc/.. -cf - .",
+    "rsync -a --exclude=/secrets --include='.e*' --exclude=.env ./ h:", "rsync -at . ../copy", "grep -R -e KEY",
 ]  # fmt: skip
 
 
@@ -186,17 +191,35 @@ COPIES_OTHERS = [
     "tar cf - --exclude=.env --exclude secrets .", "rsync -a --exclude=.env --exclude=secrets ./ ../copy",
     "rm -rf node_modules", "rm -rf build dist", "rm -rf chest", "mv src lib", "git rm -r src", "git mv b.txt src/",
     "git archive HEAD src", "git format-patch -1", "grep -R a src", "diff -r src keys",
+    "tar czf x.tgz -C src .", "tar -C src -czf x.tgz .", "tar czf x.tgz --exclude=./.env --exclude=./secrets .",
+    "rsync -a --exclude=/.env --exclude=/secrets ./ h:x", "rsync -a --exclude='.env*' --exclude='secrets/' ./ h:x",
+    "rsync -at ../copy .", "grep -R a --exclude=.env --exclude-dir=secrets .", "grep -R --include='*.py' a .",
 ]  # fmt: skip
 
 
 @pytest.mark.spec("M11")
 @pytest.mark.parametrize("command", COPIES_OTHERS)
 def test_trees_without_a_denied_file_are_left_to_the_mode(bench: Bench, command: str) -> None:
+    verdict = bench.judge(command, "bypassPermissions", deny=["Read(.env)", *DENY])
+    assert verdict.kind == "allow", verdict.reason
+
+
+@pytest.mark.spec("M11")
+def test_a_pattern_with_a_beginning_leaves_out_what_lies_there_alone(bench: Bench) -> None:
     (bench.root / "chest").mkdir()
     (bench.root / "chest/.env").write_text("KEY=2\n")
-    verdict = bench.judge(command, "bypassPermissions", deny=["Read(.env)", *DENY])
-    assert bench.kind("mv chest x", "bypassPermissions", deny=["Read(.env)"]) == "ask"
-    assert verdict.kind == "allow", verdict.reason
+    for command in (
+        "mv chest x", "rsync -a --exclude=/.env ./ h:", "rsync -a --exclude=/chest/.env chest h:",
+        "rsync -a --exclude=.env/ ./ h:", "rsync -a --include='/.e*' --exclude=/.env --exclude=chest ./ h:",
+        "rsync -a --exclude=/ ./ h:", "rsync -a --exclude=/.env/ --exclude=/chest/ ./ h:", "tar cf - --exclude=./. .",
+        "rsync -a --exclude=/../project ./ h:", "tar cf - --exclude=./.env .", "tar cf - --exclude=./.env -C chest .",
+    ):  # fmt: skip
+        assert bench.kind(command, "bypassPermissions", deny=["Read(.env)"]) == "ask", command
+    for command in (
+        "mv src x", "rsync -a --exclude=.env ./ h:", "rm -rf chest", "tar cf - --exclude=.env -C chest .",
+        "rsync -a --exclude=/.env --exclude=/chest/ ./ h:",
+    ):  # fmt: skip
+        assert bench.kind(command, "bypassPermissions", deny=["Read(.env)"]) == "allow", command
 
 
 @pytest.mark.spec("M11")
@@ -205,6 +228,7 @@ def test_a_diff_that_only_lists_files_shows_none(bench: Bench) -> None:
     for command in (
         "git diff --stat", "git diff --name-only HEAD~1", "git diff --cached --shortstat", "git show --stat HEAD~1",
         "git add -A && git diff --cached --stat", "git commit -qm x && git show --name-status", "git diff -s",
+        "git diff --compact-summary",
     ):  # fmt: skip
         assert bench.kind(command, deny=DENY, allow=["Bash(git *)"]) == "allow", command
     for command in (
@@ -228,9 +252,22 @@ def test_flags_that_nobody_knows_do_not_hide_what_git_shows(bench: Bench) -> Non
 @pytest.mark.spec("M11")
 def test_what_packs_the_repository_shows_what_it_tracks(bench: Bench) -> None:
     git(bench.root, "add", "-f", ".env")
-    for command in ("git archive HEAD", "git format-patch -1", "git bundle create x HEAD", "git fast-export HEAD"):
-        assert bench.kind(command, "bypassPermissions", deny=DENY) == "ask", command
-    assert bench.kind("git archive HEAD src", "bypassPermissions", deny=DENY) == "allow"
+    for command in (
+        "git archive HEAD", "git format-patch -1", "git bundle create x HEAD", "git fast-export HEAD",
+        "git archive -o x.zip HEAD", "git archive --format zip HEAD", "git archive --output x.zip --prefix p/ HEAD",
+        "git archive --outp x.zip HEAD", "git -C src/.. archive HEAD .", "git diff --color-moved",
+        "git grep -O ':!.env'",
+    ):  # fmt: skip
+        verdict = bench.judge(command, "bypassPermissions", deny=DENY)
+        assert verdict.kind == "ask", command
+        assert ("add `-- . ':!.env'`" in verdict.reason) == (command.split()[1] not in ("bundle", "fast-export"))
+    for command in (
+        "git archive HEAD src", "git archive -o x.zip HEAD src", "git archive HEAD -- . ':!.env'",
+        "git diff --color-moved -- . ':!.env'", "git -C src archive HEAD .", "git bundle verify x",
+        "git bundle list-heads x",
+    ):  # fmt: skip
+        assert bench.kind(command, "bypassPermissions", deny=DENY) == "allow", command
+    assert bench.kind("git -C src diff --color-moved -- . ':!.env'", "bypassPermissions", deny=DENY) == "ask"
 
 
 HIDDEN = [

@@ -82,20 +82,37 @@ def _looked_at_all(places: Sequence[Place], shown: Shown, cwds: Sequence[str], a
     places = [structs.replace(place, vast=vast) for place in places]
     try:
         tracked = [path for cwd in cwds for path in _in_repository(shown, cwd) if _is_guarded(path, around.guarded)]
-        return [_looked_at(place, tracked, shown, cwds, around) for place in places]
     except _Unsure:
         return places
+    return [_looked_at(place, tracked, shown, cwds, around) for place in places]
 
 
 def _looked_at(place: Place, tracked: Sequence[str], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Place:
+    try:
+        held = _held(place, tracked, shown, cwds, around)
+    except _Unsure:
+        return place
+    spare = way_out(shown.program, held[0], cwds[0], is_folder=_is_folder(held[0])) if held else ""
+    return structs.replace(place, held=held, spare=spare)
+
+
+def _held(
+    place: Place, tracked: Sequence[str], shown: Shown, cwds: Sequence[str], around: ShellContext
+) -> tuple[str, ...]:
     found = [path for path in tracked if shown.whole or within(path, place.path) or within(path, place.given)]
     found += [path for cwd in cwds for path in _named_from_top(shown, cwd) if _is_guarded(path, around.guarded)]
     if "disk" in shown.sources or not all(map(top_of, cwds)):  # outside a repository, git may search the disk
         lying = _on_disk(place, around.guarded)
+        out = _paths_left_out(shown.skips, cwds)
+        lying = [path for path in lying if not any(within(path, one) for one in out)]
         found += [path for path in lying if not _is_left_out(path, place, shown.skips, around.home)]
-    held = tuple(dict.fromkeys(found))
-    spare = way_out(shown.program, held[0], cwds[0], is_folder=_is_folder(held[0])) if held else ""
-    return structs.replace(place, held=held, spare=spare)
+    return tuple(dict.fromkeys(found))
+
+
+def _paths_left_out(skips: Skips, cwds: Sequence[str]) -> list[str]:
+    """With a slash at its end, a path only counts if it is a directory."""
+    named = [(one, normal(cwds[0], one)) for one in skips.paths] if len(cwds) == 1 else []
+    return [path for one, path in named if not one.endswith("/") or _is_folder(path)]
 
 
 def _is_left_out(path: str, place: Place, skips: Skips, home: str) -> bool:

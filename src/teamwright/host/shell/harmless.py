@@ -106,7 +106,7 @@ def _one(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Ha
     texts = expanded(words, setting)
     if texts is None:
         return None
-    moved = _moved(texts, setting)
+    moved = moved_by_git(texts, setting)
     if moved is None:
         return None
     use = _use_of(texts, wrappers, moved)
@@ -175,7 +175,7 @@ def _diff_use(words: list[str], setting: Setting) -> Use | None:
     return None if any(Path(place.path).is_dir() for place in read) else use
 
 
-def _moved(words: Sequence[str], setting: Setting) -> Setting | None:
+def moved_by_git(words: Sequence[str], setting: Setting) -> Setting | None:
     """The setting after git's `-C` options; None if unknown."""
     folders = split_options(words[1:])[0] if words[0] == "git" else []
     if not folders:

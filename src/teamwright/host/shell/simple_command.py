@@ -12,7 +12,7 @@ from teamwright.core.permissions.protected import mentioned
 from teamwright.host.git.config import is_program
 from teamwright.host.shell.below import looked_below, perhaps_guarded
 from teamwright.host.shell.feeds import FedWords, find_feed
-from teamwright.host.shell.harmless import Setting, expanded, harmless_use, is_fleeting
+from teamwright.host.shell.harmless import Setting, expanded, harmless_use, is_fleeting, moved_by_git
 from teamwright.host.shell.layers import Layers, lie_inside, unwrap
 from teamwright.host.shell.pieces import Unreadable
 from teamwright.host.shell.programs.destructive import SAFE, Removal, removal_of
@@ -308,7 +308,9 @@ def _unknown(layers: Layers, setting: Setting) -> Command:
 
 def _trees(words: Sequence[Word], setting: Setting) -> tuple[Place, ...]:
     """Whole trees that it would copy, pack or search, with the guarded files in them."""
-    named, shown = trees_of([word.text for word in words]) if setting.around.guarded else ([], ON_DISK)
+    texts = [word.text for word in words]
+    named, shown = trees_of(texts) if setting.around.guarded else ([], ON_DISK)
+    setting = moved_by_git(texts, setting) or setting
     if setting.cwds is None or not named:
         return ()
     places = [place for path in named if UNKNOWN not in path for place in setting.places(path, deep=True)]

@@ -20,7 +20,7 @@ from teamwright.host.shell.programs.flags import (
 
 _REVISION = re.compile(r"[\w./~^@{}+-]+", re.ASCII)
 _OF_REVISION = re.compile(r"([\w./~^@{}+-]+):((?:\./)?[\w.+-][\w./+-]*)", re.ASCII)
-_EXCLUDES = re.compile(r":(?:[!^]|\(exclude\))([\w.+-][\w./+-]*)", re.ASCII)
+EXCLUDES = re.compile(r":(?:[!^]|\(exclude\))([\w.+-][\w./+-]*)", re.ASCII)
 _PATTERN = re.compile(r"[*?\[\\]")
 # For these a path excludes nothing: a log may follow a file to its earlier names.
 _WHOLE = frozenset({"log", "whatchanged", "rev-list", "status", "stash"})
@@ -30,7 +30,8 @@ _IN_COMMITS = frozenset({"--cached", "--staged", "--merge-base"})  # for diff: t
 # Without a patch, these list files.
 _LISTS = frozenset(
     """
-    --stat --numstat --shortstat --dirstat --name-only --name-status --raw --summary --quiet --no-patch q s
+    --stat --numstat --shortstat --dirstat --name-only --name-status --raw --summary --quiet --no-patch
+    --compact-summary q s
     """.split()
 )
 _PATCHES = frozenset(
@@ -134,7 +135,7 @@ def _before_dashes(name: str, word: str, named: _Named, cwds: Sequence[str]) -> 
 
 
 def _behind_dashes(word: str, named: _Named) -> None:
-    if found := _EXCLUDES.fullmatch(word):
+    if found := EXCLUDES.fullmatch(word):
         named.skipped.append(found[1])
     elif word.startswith(":"):
         named.unsure = True

@@ -74,7 +74,9 @@ def way_out(program: str, path: str, cwd: str, *, is_folder: bool) -> str:
     ways = {
         "grep": f"--exclude-dir={name}" if is_folder else f"--exclude={name}",
         "rg": f"-g '!{name}'",
-        **dict.fromkeys(("tar", "gtar", "bsdtar", "rsync"), f"--exclude={name}"),
+        "rsync": f"--exclude={name}",
         "git": f"-- . ':!{here}'",
     }
+    if program in ("tar", "gtar", "bsdtar"):
+        return f"`--exclude={name}` before the paths"
     return f"`{ways[program]}`" if program in ways else ""

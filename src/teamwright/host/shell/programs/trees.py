@@ -1,42 +1,62 @@
 """Programs that copy, pack or search whole trees, by the arguments that make them do so: what they can show."""
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from operator import itemgetter
+from pathlib import PurePosixPath
 
 from msgspec import Struct, structs
 
 from teamwright.host.shell.programs.flags import ON_DISK, Shown, Skips
 from teamwright.host.shell.programs.git import without_git_options
+from teamwright.host.shell.programs.git_shows import EXCLUDES
+from teamwright.host.shell.programs.searches import searched
 
 
 class _Tree(Struct, frozen=True):
-    """`when`: the word that makes it read trees. `to_last`: its last operand is a destination. `here`: without
-    operands it reads the working directory. `skips`: it leaves out names by `--exclude`."""
+    """`when`: the flags that make it read trees. `valued`: flags with a value, which may be the next word, in every
+    version; the value of any other flag counts as an operand, which is asked about rather than overlooked. The first
+    `skip` operands are something else (an archive, a pattern). `to_last`: its last operand is a destination."""
 
-    when: re.Pattern[str]
+    when: str
+    valued: str = ""
+    skip: int = 0
     to_last: bool = False
-    here: bool = False
-    skips: bool = False
 
 
-_SEARCH = _Tree(re.compile(r"-[A-Za-z]*[rRd][A-Za-z]*|--(?:recursive|dereference-recursive|directories.*)"), here=True)
-_TAR = _Tree(re.compile(r"-?[A-Za-z]*[cru][A-Za-z]*|--(?:create|append|update)"), skips=True)
-_ARCHIVE = _Tree(re.compile(r"[au]"))
+_TARS = frozenset({"tar", "gtar", "bsdtar"})
+_TAR = _Tree(
+    "c r u --create --append --update",
+    "f C T X b I --file --directory --exclude --files-from --exclude-from --use-compress-program --transform",
+)
+_GREP = _Tree(
+    "r R d --recursive --dereference-recursive --directories",
+    "e f A B C m d D --regexp --file --include --exclude --exclude-dir --exclude-from --max-count --context"
+    " --after-context --before-context --directories --devices --label",
+)
 _TREES = {
-    "cp": _Tree(re.compile(r"-[A-Za-z]*[rRa][A-Za-z]*|--(?:recursive|archive)"), to_last=True),
-    "scp": _Tree(re.compile(r"-[A-Za-z0-9]*r[A-Za-z0-9]*"), to_last=True),
-    "rsync": _Tree(re.compile(r"-[A-Za-z0-9]*[ar][A-Za-z0-9]*|--(?:recursive|archive)"), to_last=True, skips=True),
-    **dict.fromkeys(("tar", "gtar", "bsdtar"), _TAR),
-    "zip": _Tree(re.compile(r"-[A-Za-z]*r[A-Za-z]*|--recurse-paths")),
-    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _ARCHIVE),
-    **dict.fromkeys(("grep", "egrep", "fgrep"), _SEARCH),
-    "diff": _Tree(re.compile(r"-[A-Za-z]*r[A-Za-z]*|--recursive")),
+    "cp": _Tree("r R a --recursive --archive", "t --target-directory", to_last=True),
+    "scp": _Tree("r", "c D F i J l o P S X", to_last=True),
+    "rsync": _Tree(
+        "a r --archive --recursive",
+        "e f M T B --exclude --include --filter --exclude-from --include-from --files-from --rsh --rsync-path",
+        to_last=True,
+    ),
+    **dict.fromkeys(_TARS, _TAR),
+    "zip": _Tree("r --recurse-paths", "b n t P x i", skip=1),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _Tree("a u", skip=1)),
+    **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
+    "diff": _Tree("r --recursive", "x X U C I F W S --exclude --exclude-from --label"),
 }
-_BARE = frozenset({"tar", "gtar", "bsdtar", "7z", "7za", "7zr", "7zz"})
 _OF_GIT = frozenset({"archive", "bundle", "fast-export", "format-patch", "checkout-index", "grep", "diff", "show"})
+_LIMITED = frozenset({"archive", "diff", "grep", "show", "format-patch"})  # paths limit what they show
+_ARCHIVE = "o --output --format --prefix --remote --exec --add-file --add-virtual-file --mtime"
 _PATCH = re.compile(r"-[a-z]*[pu]|--patch.*|--cc|-[SGL].*")
-_TRACKED = Shown(frozenset({"index", "history"}), program="git")
+_TRACKED = Shown(frozenset({"index", "history"}), program="git", whole=True)
+_HERE = frozenset({".", "./"})
+_PATH = r"((?:\.?[\w+-][\w.+-]*/)*\.?[\w+-][\w.+-]*"
+_BEGINNING = {"rsync": re.compile(rf"/{_PATH}/?)"), **dict.fromkeys(_TARS, re.compile(rf"\./{_PATH})"))}
 
 
 def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
@@ -45,13 +65,21 @@ def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
     if name == "git":
         return _of_git(without_git_options(words)[1:])
     tree = _TREES.get(name)
-    if tree is None or not any(tree.when.fullmatch(word) for word in _where_flags_are(name, words)):
+    if tree is None:
         return [], ON_DISK
-    named = [word for before, word in pairwise(words) if word[:1] != "-" and before != "--exclude"]
-    if tree.to_last and not any(word.startswith(("-t", "--target")) for word in words):
+    read = _read(name, words[1:], tree.valued.split())
+    values = dict[str, list[str]]()
+    for flag, value in read:
+        values.setdefault(flag, []).append(value)
+    if not any(one.startswith(flag) for flag in values if flag for one in tree.when.split()):  # or cut short
+        return [], ON_DISK
+    if tree is _GREP:
+        given = not values.keys().isdisjoint({"e", "f", "--regexp", "--file"})
+        return values.get("", [])[0 if given else 1 :] or ["."], searched("grep", values)
+    named = _named(read) if tree is _TAR else values.get("", [])[tree.skip :]
+    if tree.to_last and not (name == "cp" and values.keys() & {"t", "--target-directory"}):
         named = named[:-1]
-    out = _left_out(words) if tree.skips else ()
-    return named or (["."] if tree.here else []), structs.replace(ON_DISK, skips=Skips(out, out), program=name)
+    return named, structs.replace(ON_DISK, skips=_skips(name, read, here=_HERE.issuperset(named)), program=name)
 
 
 def _of_git(words: Sequence[str]) -> tuple[list[str], Shown]:
@@ -59,18 +87,80 @@ def _of_git(words: Sequence[str]) -> tuple[list[str], Shown]:
     name = "".join(words[:1])
     if name not in _OF_GIT and not (name == "log" and any(map(_PATCH.fullmatch, words))):
         return [], ON_DISK
-    named = [word for word in words[1:] if not word.startswith("-")]
+    if name == "bundle" and "create" not in words:
+        return [], ON_DISK
+    named = [word for flag, word in _read(name, words[1:], _ARCHIVE.split() if name == "archive" else ()) if not flag]
     if "--no-index" in words:
         return named if name == "diff" else named[1:] or ["."], ON_DISK
-    behind = named[1:] if name == "archive" else []
-    return behind or ["."], structs.replace(_TRACKED, whole=not behind)
+    if name not in _LIMITED or "--full-diff" in words:
+        return ["."], structs.replace(_TRACKED, program="")
+    behind = [word for word in named[1:] if name == "archive" and not word.startswith(":")]
+    paths = words[words.index("--") :] if "--" in words else ()
+    skips = Skips(paths=tuple(found[1] for word in paths if (found := EXCLUDES.fullmatch(word))))
+    return behind or ["."], structs.replace(_TRACKED, skips=skips, whole=not behind)
 
 
-def _where_flags_are(name: str, words: Sequence[str]) -> Sequence[str]:
-    """tar's and 7z's first word is a flag even without a dash."""
-    return [word for n, word in enumerate(words[1:]) if word.startswith("-") or (n == 0 and name in _BARE)]
+def _read(program: str, words: Sequence[str], valued: Sequence[str]) -> list[tuple[str, str]]:
+    """The words in order: each flag with its value, and the operands, whose flag is empty."""
+    if program.startswith("7z"):  # a letter, then operands; other flags have values of their own kind
+        words = [word for n, word in enumerate(words) if n == 0 or not word.startswith("-")]
+    bare = (program in _TARS or program.startswith("7z")) and not "".join(words[:1]).startswith("-")
+    read, waiting, ended = list[tuple[str, str]](), list[str](), False
+    for n, word in enumerate(words):
+        if waiting:
+            read.append((waiting.pop(0), word))
+        elif bare and n == 0:
+            read += [(letter, "") for letter in word if letter not in valued]
+            waiting = [letter for letter in word if letter in valued]
+        elif ended or word == "-" or not word.startswith("-"):
+            read.append(("", word))
+        elif word == "--":
+            ended = True
+        else:
+            told = list(_flags(word, valued))
+            waiting = [flag for flag, value in told if value is None]
+            read += [(flag, value) for flag, value in told if value is not None]
+    return read
 
 
-def _left_out(words: Sequence[str]) -> tuple[str, ...]:
-    after = [value for flag, value in pairwise(words) if flag == "--exclude"]
-    return (*after, *(word.partition("=")[2] for word in words if word.startswith("--exclude=")))
+def _flags(word: str, valued: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """The flags in one word; the value is None if the next word is."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        full = name if name in valued else next((one for one in valued if one.startswith(name)), "")
+        yield full or name, value if equals or not full else None
+        return
+    for n, letter in enumerate(word[1:], 2):
+        if letter in valued:
+            yield letter, word[n:] or None
+            return
+        yield letter, ""
+
+
+def _named(read: Sequence[tuple[str, str]]) -> list[str]:
+    """The operands, from where tar's `-C` leads."""
+    named, folder = list[str](), PurePosixPath()
+    for flag, value in read:
+        if flag in ("C", "--directory"):
+            folder /= value
+        elif not flag:
+            named.append(str(folder / value))
+    return named
+
+
+def _skips(program: str, read: Sequence[tuple[str, str]], *, here: bool) -> Skips:
+    """What it leaves out. `here`: its only tree is the working directory, where patterns with a beginning begin."""
+    if program in _TARS:
+        read = list(takewhile(itemgetter(0), read))  # GNU tar applies these to the operands behind them alone
+    elif program not in ("rsync", "diff") or not {"f", "--filter", "--include-from"}.isdisjoint(dict(read)):
+        return Skips()
+    out = [value for flag, value in read if flag in ("x", "--exclude")]
+    only = tuple(value for flag, value in read if flag == "--include") if out else ()  # the first that fits counts
+    found = [_BEGINNING[program].fullmatch(one) for one in out if here and program in _BEGINNING and not only]
+    paths = tuple(one[1] for one in found if one)
+    if program != "rsync":
+        return Skips(tuple(out), tuple(out), paths=paths)
+    names = [one for one in out if not one.startswith("/")]
+    return Skips(
+        tuple(one for one in names if not one.endswith("/")), tuple(one.rstrip("/") for one in names), only, paths
+    )
