@@ -9,7 +9,7 @@ class Place(Struct, frozen=True):
     `deep`: everything below is affected too. `linked`: the file has another hard link, which may be anywhere. `held`:
     for a deep place, the guarded paths that would be exposed with it; None if nobody looked. `vast`: those paths belong
     to the surrounding repository; if nobody looked, any of them may be affected. `spare`: how the command can leave out
-    the first of `held`.
+    the first of `held`. `guess`: a word may turn out to name one of `held`.
     """
 
     given: str
@@ -19,6 +19,7 @@ class Place(Struct, frozen=True):
     held: tuple[str, ...] | None = None
     vast: bool = False
     spare: str = ""
+    guess: bool = False
 
 
 NOWHERE = Place("", "")  # a place that only the running command knows

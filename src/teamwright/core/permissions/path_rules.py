@@ -104,7 +104,8 @@ def _covered_below(place: Place, pattern: PathPattern) -> str:
     if place.held is not None:
         held = next((path for path in place.held if pattern.covers(path, wide=True)), "")
         spare = f"; to leave it out, add {place.spare}" if place.spare and held == place.held[0] else ""
-        return f"covers {shown(held)}, which this would show{spare}" if held else ""
+        does = "may name" if place.guess else "would show"
+        return f"covers {shown(held)}, which this {does}{spare}" if held else ""
     if place.vast:
         return f"may match something in the repository around {shown(place.given)}"
     below = pattern.may_cover_below(place.path) or pattern.may_cover_below(place.given)

@@ -180,7 +180,7 @@ def copied_to(path: str, tree: str) -> str:
 class PathPattern(Struct, frozen=True):
     """`start` is the path of the literal beginning; `parts` are the plain components below the base.
 
-    `literal`: the only wildcard, if any, is the one for everything below `start`.
+    `literal`: the only wildcard, if any, is the one for everything below `start`. `name`: the last component.
     """
 
     narrow: re.Pattern[str]
@@ -188,12 +188,19 @@ class PathPattern(Struct, frozen=True):
     start: str
     parts: tuple[str, ...]
     literal: bool
+    name: str
 
     def covers(self, path: str, *, wide: bool) -> bool:
         """`wide`: also what a worktree has in the place of a covered file."""
         if not wide:
             return self.narrow.fullmatch(path) is not None
         return any(self.wide.fullmatch(name) is not None for name in {path, copied_from(path)})
+
+    def may_be(self, name: str) -> bool:
+        """Could a file of this name, parts of which are UNKNOWN, be covered by its own name?"""
+        ours, theirs = _GLOB.split(self.name), name.split(UNKNOWN)
+        heads, tails = (ours[0], theirs[0]), (ours[-1], theirs[-1])
+        return max(heads, key=len).startswith(min(heads, key=len)) and max(tails, key=len).endswith(min(tails, key=len))
 
     def may_cover_below(self, directory: str) -> bool:
         """Could the pattern cover something below this directory, if it is read widely?"""
@@ -261,6 +268,7 @@ def _compile(parts: Sequence[tuple[str, bool]], *, below: bool, origin: str) -> 
         start or "/",
         _names_below(parts, origin),
         literal,
+        parts[-1][0] if parts else "",
     )
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from msgspec import structs
 
@@ -24,8 +23,8 @@ from teamwright.host.shell.programs.searches import leaves_out, way_out
 _MOST_ENTRIES = 20_000  # on disk
 _MOST_TRACKED = 100_000
 _MOST_HELD = 200
-_CHOICE = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[*?]")
-_SAYS_SOMETHING = re.compile(r"[\w.]")
+_MOST_FOLDERS = 8
+_SAYS_SOMETHING = re.compile(r"(?!.*\s).*[\w.]", re.DOTALL)
 _SECONDS = 1.0  # for searching the disk
 
 
@@ -45,36 +44,53 @@ def looked_below(places: Sequence[Place], shown: Shown, cwds: Sequence[str], aro
 
 
 def perhaps_guarded(words: Sequence[str], cwds: Sequence[str], around: ShellContext) -> list[Place]:
-    """The guarded files here that a word may turn out to name, going by its known parts: `.[e]nv`, `$d/.env`."""
-    parts = [part for word in words if UNKNOWN in word and (part := _known_parts(word))]
-    shapes = [_shape(part, cwd) for part in parts for cwd in cwds]
-    if not shapes:
-        return []
-    found = list[Place]()
-    for cwd in cwds:
-        here = Place(cwd, cwd, deep=True)
-        with suppress(_Unsure):
-            held = _on_disk(here, around.guarded)
-            fitting = [path for path in held if any(_fits(shape, path) for shape in shapes)]
-            found += [structs.replace(here, held=tuple(fitting))] if fitting else []
-    return found
+    """The guarded files that a word may turn out to name, going by its known parts: `.[e]nv`, `$d/.env`."""
+    shapes = dict[str, list[str]]()  # by the directory where to look
+    for path in filter(_SAYS_SOMETHING.match, words):
+        for cwd in cwds:
+            shape = _shape(path, cwd)
+            known = shape.partition(UNKNOWN)[0].rpartition("/")[0]
+            shapes.setdefault(cwd if within(cwd, known or "/") else known, []).append(shape)
+    if len(shapes) > _MOST_FOLDERS:
+        shapes = {cwd: [shape for some in shapes.values() for shape in some] for cwd in cwds}
+    return [place for folder, some in shapes.items() for place in _fitting(folder, some, around.guarded)]
 
 
-def _known_parts(word: str) -> str:
-    """The path in this word, with UNKNOWN for every part that is; empty if it says too little."""
-    path = _CHOICE.sub(UNKNOWN, word.partition("=")[2] if word.startswith("-") else word)
-    return path.removeprefix("./") if _SAYS_SOMETHING.search(path) and not any(map(str.isspace, path)) else ""
+def _shape(path: str, cwd: str) -> str:
+    if not path.startswith(UNKNOWN):
+        return normal(cwd, path)
+    return UNKNOWN + normal("/", path[1:])[0 if path[1:2] == "/" else 1 :]
 
 
-def _shape(path: str, cwd: str) -> re.Pattern[str]:
-    start = "" if path[:1] in ("/", UNKNOWN) else f"{cwd.rstrip('/')}/"
-    return re.compile(".*".join(map(re.escape, (start + path).split(UNKNOWN))), re.DOTALL)
+def _fitting(folder: str, shapes: Sequence[str], guarded: Sequence[PathPattern]) -> list[Place]:
+    """What one of the shapes fits, as one place. If there is too much to look at, names alone decide."""
+    here = Place(folder, folder, deep=True, guess=True)
+    try:
+        held = tuple(path for path in _on_disk(here, guarded) if _may_be_named(path, shapes))
+    except _Unsure:
+        near, names = [one for one in guarded if one.may_cover_below(folder)], [s.rpartition("/")[2] for s in shapes]
+        return [here] if any(one.may_be(name) for one in near for name in names) else []
+    return [structs.replace(here, held=held)] if held else []
 
 
-def _fits(shape: re.Pattern[str], path: str) -> bool:
-    """Does it name this path, or an entry of this directory?"""
-    inside = [f"{path}/{entry.name}" for entry in _entries(path)] if _is_folder(path) else []
-    return any(shape.fullmatch(one) for one in (path, *inside))
+def _may_be_named(path: str, shapes: Sequence[str]) -> bool:
+    """This path, or an entry of this directory."""
+    names = [path, *(f"{path}/{entry.name}" for entry in _entries(path))] if _is_folder(path) else [path]
+    return any(shape.startswith(f"{path}/") or any(_fits(shape, name) for name in names) for shape in shapes)
+
+
+def _fits(shape: str, path: str) -> bool:
+    """Do the known parts occur in the path, in order? The leftmost place of each will do: nothing is tried twice."""
+    if UNKNOWN not in shape:
+        return shape == path
+    first, *between, last = shape.split(UNKNOWN)
+    at = len(first)
+    for part in between:
+        found = path.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return path.startswith(first) and path.endswith(last) and at + len(last) <= len(path)
 
 
 def _looked_at_all(places: Sequence[Place], shown: Shown, cwds: Sequence[str], around: ShellContext) -> Sequence[Place]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from msgspec import Struct, field, structs
 
@@ -20,6 +19,7 @@ from teamwright.host.shell.programs.edits import Changes, changes_of
 from teamwright.host.shell.programs.flags import ON_DISK
 from teamwright.host.shell.programs.git import given_settings, split_options, without_git_options
 from teamwright.host.shell.programs.launchers import hands_over, launched
+from teamwright.host.shell.programs.naming import LEAVES_OUT, LEFT_OUT, perhaps_files
 from teamwright.host.shell.programs.trees import trees_of
 from teamwright.host.shell.programs.wrappers import (
     MOST_WRAPPERS,
@@ -39,8 +39,6 @@ _WRITERS = frozenset(
 _RECORDS = frozenset(
     ["add", "commit", "push", "fetch", "tag", "branch", "stash", "merge", "rebase"]
 )  # git commands that read what they name
-_LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
-_LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
 _EVALUATES = frozenset(
     """
     let test [ [[ printf read mapfile readarray wait getopts jobs compgen complete bind enable hash alias fc
@@ -49,7 +47,7 @@ _EVALUATES = frozenset(
 )
 _SAYS_WHAT_IT_IS = (("--version",), ("--help",))
 _IS_CODE = re.compile(r"[\s;&|<>()`$]")
-_TELL_NAMES = frozenset({"ls", "du", "stat"})
+_CHOICE = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[*?]")
 _PARTS = re.compile(r"[=:,@]+")
 _PIPED = re.compile(r"/dev/(?:fd/|stdin)|/proc/")
 _MOVES = frozenset({"cd", "pushd", "popd", "source", "."})
@@ -319,16 +317,18 @@ def _trees(words: Sequence[Word], setting: Setting) -> tuple[Place, ...]:
 
 def _guarded_in(words: Sequence[str], setting: Setting) -> tuple[Place, ...]:
     """Guarded files in parts of words, as in `@FILE`, `file:/FILE` and `FILE:/x`, and those that a word with unknown
-    parts fits."""
+    parts fits. The program may take all of these for something else."""
     guarded, cwds = setting.around.guarded, setting.cwds or ()
-    if not guarded or not cwds or words[0].rpartition("/")[2] in _TELL_NAMES:
+    if not guarded or not cwds:
         return ()
-    texts = [word for before, word in pairwise(words) if before not in _LEAVES_OUT and not _LEFT_OUT.match(word)]
-    split = [_PARTS.split(text) for text in texts if UNKNOWN not in text]
-    parts = [part for one in split if len(one) > 1 for part in one if "/" in part or "." in part]
-    places = [place for part in parts for place in setting.places(part)]
-    covered = [place for place in places if any(one.covers(place.path, wide=True) for one in guarded)]
-    return (*covered, *perhaps_guarded(texts, cwds, setting.around))
+    split = [_PARTS.split(_CHOICE.sub(UNKNOWN, w) if UNKNOWN in w else w) for w in perhaps_files(words)]
+    unknown = [part for parts in split for part in parts if UNKNOWN in part]
+    known = [part for parts in split if len(parts) > 1 for part in parts if "/" in part or "." in part]
+    places = [place for part in known if UNKNOWN not in part for place in setting.places(part)]
+    paths = [path for place in places for path in (place.path, place.given)]
+    held = tuple(path for path in paths if any(one.covers(path, wide=True) for one in guarded))
+    covered = [Place(cwds[0], cwds[0], deep=True, held=held, guess=True)] if held else []
+    return (*covered, *perhaps_guarded(unknown, cwds, setting.around))
 
 
 def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
@@ -336,7 +336,7 @@ def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...]
     texts = [word.text for word in words]
     found: list[Place] = []
     for n, word in enumerate(words[1:], 1):
-        if texts[n - 1] in _LEAVES_OUT or _LEFT_OUT.match(word.text):
+        if texts[n - 1] in LEAVES_OUT or LEFT_OUT.match(word.text):
             continue
         names = expanded([word], setting) if word.glob else [word.text]
         for name in names or [word.text]:
