@@ -2,7 +2,9 @@
 however deeply it is nested."""
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Literal
 
 from msgspec import structs
@@ -28,9 +30,11 @@ from teamwright.core.permissions.patterns import (
     command_pattern,
     deny_fits,
     mentioned,
+    path_pattern,
     spelt,
 )
 from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
+from teamwright.core.permissions.programs import is_about_names, shown_by
 from teamwright.core.permissions.rules import (
     BASH,
     EDIT,
@@ -46,13 +50,11 @@ from teamwright.core.permissions.rules import (
 from teamwright.core.text import shown
 
 _ON_COMMANDS = frozenset((*SHELL, *READING, *EDITING))  # path rules also cover what a command names
-_SHOWS = frozenset(
-    """
-    cat tac head tail nl less more bat batcat grep egrep fgrep rg sed awk gawk cut sort uniq base64 base32 xxd od
-    hexdump strings diff cmp cp mv ln dd curl wget tar zip jq yq paste rev fold column tee source . mapfile env
-    """.split()
-)
 _WILDCARDS = re.compile(r"[*?\[\\]")
+_OF_PATHS = f"{string.ascii_letters}{string.digits}_./~-"
+_LEAVES_OUT = re.compile(
+    r"(?:!|-not)\s+-i?(?:path|name|wholename)\s+\S+|-i?(?:path|name)\s+\S+\s+-prune|--exclude(?:-dir)?[= ]\S+|:!\S+"
+)
 _ANY_LETTER = re.compile(r"\$'|\\[0-7xuU]")  # such strings can spell a letter as a number
 
 
@@ -131,12 +133,9 @@ def _by_path_rules(runs: Runs, scene: Scene) -> Iterator[Finding]:
 def _perhaps_read(runs: Runs, scene: Scene) -> Iterator[Finding]:
     """A program that shows files, with a word that is only known when it runs, in a line that names such a file."""
     unsure = [c for c in runs.commands if not c.shadow and _may_show_anything(c)]
+    text = _without_texts(runs) if unsure else ""
     for rule in (*scene.rules.deny, *scene.rules.ask) if unsure else ():
-        if rule.pattern is None or not names_tool(rule, READ):
-            continue
-        name = rule.pattern.rstrip("/").removesuffix("/**").rpartition("/")[2]
-        named = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", runs.text)
-        if named and not _WILDCARDS.search(name) and name not in ("", ".", "..", "~"):
+        if rule.pattern is not None and names_tool(rule, READ) and _is_named(rule, rule.pattern, text):
             what = f"`{shown(unsure[0].shown, 120)}`: what it reads is only known when it runs"
             yield Finding("ask", f"{said_by(rule)} may cover {what}.", firm=True, reading=True)
 
@@ -144,12 +143,40 @@ def _perhaps_read(runs: Runs, scene: Scene) -> Iterator[Finding]:
 def _may_show_anything(command: Command) -> bool:
     if command.harmless:
         return not all(place.path for place in command.reads)
-    return any(map(_shows_unknown, command.views))
+    return any(UNKNOWN in word for view in command.views for word in shown_by(view.words))
 
 
-def _shows_unknown(view: CommandView) -> bool:
-    name = view.words[0].rpartition("/")[2] if view.words else ""
-    return name in _SHOWS and any(UNKNOWN in word for word in view.words[1:])
+def _without_texts(runs: Runs) -> str:
+    """The line without what names files only to say something about them, or to leave them out."""
+    text = runs.text
+    for command in runs.commands:
+        view = command.views[-1].words
+        if is_about_names(view) and not any(UNKNOWN in word for word in view):
+            text = text.replace(command.shown, "")
+    return _LEAVES_OUT.sub("", text)
+
+
+def _is_named(rule: Rule, pattern: str, text: str) -> bool:
+    """Does the text name what the rule covers: by its name, or by a path that may lead there?"""
+    name = pattern.rstrip("/").removesuffix("/**").rpartition("/")[2]
+    if _WILDCARDS.search(name) or name in ("", ".", "..", "~"):
+        return False
+    covered = path_pattern(pattern, rule.base, rule.home)
+    for found in re.finditer(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text):
+        before = text[: found.start()].rstrip(_OF_PATHS)
+        way = text[len(before) : found.start()].removeprefix("./")
+        path = str(PurePosixPath(rule.base, way.replace("~", rule.home, 1), name))
+        if _leads_anywhere(before, way) or covered.covers(path, wide=True) or covered.start.endswith(f"/{way}{name}"):
+            return True
+    return False
+
+
+def _leads_anywhere(before: str, way: str) -> bool:
+    """Is this path the end of a longer one, or can nobody know where it leads?"""
+    joined = before.endswith(("$", "}", "]", ")", "*", "?")) or (
+        way.startswith("/") and before.endswith(('"', "'", "`"))
+    )
+    return joined or not way.endswith("/") or ".." in way or way.startswith(("/proc", "/dev"))
 
 
 def _restricted_all(places: Iterable[Place], tool: str, verb: str, scene: Scene) -> Iterator[Finding]:

@@ -1,0 +1,51 @@
+"""Which words of well-known programs are files that they show, and which commands only speak of files."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+_SHOWS = frozenset(
+    """
+    cat tac head tail nl less more bat batcat grep egrep fgrep rg sed awk gawk cut sort uniq base64 base32 xxd od
+    hexdump strings diff cmp cp mv ln dd curl wget tar zip jq yq paste rev fold column tee source . mapfile env
+    """.split()
+)
+_SCRIPTS = frozenset({"sed", "grep", "egrep", "fgrep", "rg", "awk", "gawk", "jq", "yq"})  # before the files
+_VALUED = {  # flags whose value is a number or a text
+    **dict.fromkeys(("head", "tail"), "nc"),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), "eABCm"),
+    **dict.fromkeys(("awk", "gawk"), "vF"),
+    "sed": "e",
+    "cut": "bcdf",
+}
+_GIVES_SCRIPT = re.compile(r"-[A-Za-z]*[ef]|--(?:expression|regexp|file)(?:=.*)?", re.DOTALL)
+_NUMBER = re.compile(r"-[^\w-].*", re.DOTALL)  # `-$n`
+_RECORDS = frozenset({"add", "commit", "merge", "push", "rm", "stash", "tag"})
+_INVERTS = re.compile(r"-[A-Za-z]*v[A-Za-z]*|--invert-match")
+
+
+def shown_by(words: Sequence[str]) -> Iterator[str]:
+    """The words that may be a file, if the program shows files."""
+    name = words[0].rpartition("/")[2] if words else ""
+    if name not in _SHOWS:
+        return
+    script = name in _SCRIPTS and not any(map(_GIVES_SCRIPT.fullmatch, words))
+    flag = re.compile(f"-[A-Za-z]*[{_VALUED[name]}]|--(?:lines|bytes)") if name in _VALUED else _NUMBER
+    for before, word in pairwise(words):
+        if flag.fullmatch(before) or flag.match(word) or _NUMBER.fullmatch(word):
+            continue
+        if script and not word.startswith("-"):
+            script = False
+        else:
+            yield word
+
+
+def is_about_names(words: Sequence[str]) -> bool:
+    """Does it record something with a message, or leave out lines?"""
+    match words:
+        case ["git", name, *_]:
+            return name in _RECORDS
+        case ["grep" | "egrep" | "fgrep" | "rg", *rest]:
+            return any(map(_INVERTS.fullmatch, rest))
+        case _:
+            return False
