@@ -284,7 +284,10 @@ HIDDEN = [
     "git bisect run cat .e$x", "npm exec -- cat .e$x", "git show --ext-diff HEAD:.env", "node $x/../.env",
     "node src/../.e$x", "node secrets/k$x", "git ls-files | grep secrets | xargs cat", "f=secrets/k; cat $f",
     "f=./secrets/k; sed -n p $f", "f=\"$d\"/.env; head -n 5 $f", "cd src; f=../.env; cat $f", "x=.env; head -n$n $x",
-    "x=.env; grep -e a $x", "x=.env; grep -f $x b.txt", "grep -v a $(echo .env)",
+    "grep -R a secrets", "grep -R -f.env secrets/k", "grep -R --fil .env a", "make -C secrets", "git tag -F .env v1",
+    "npm exec -- cat secrets", "kubectl apply -f secrets", "kubectl create secret generic x --from-file=a=.env",
+    "docker build secrets", "jq . .e$x", "sed -n \"$a\" .e$x", "x=.env; grep -e a $x", "x=.env; grep -f $x b.txt",
+    "grep -v a $(echo .env)",
     "git commit -m \"$(cat $(echo .env))\"",
 ]  # fmt: skip
 
@@ -302,7 +305,10 @@ OTHERS = [
     "echo .env >> .gitignore",
     "git add . ':!.env'", "curl -d @body.json \"h/$id\"", "cp .env.example .env.local", "npx jest -t 'a [b]'",
     "npm run secrets:scan", "npm run test:secrets", "cat src/$x.env.md",
-    "git commit -m chore:.env", "git commit -am 'a,.env'", "hg commit -m 'a,.env'", "gh pr create --title a,.env",
+    "git commit -m chore:.env", "git commit -m secrets", "git commit -am 'a,.env'", "hg commit -m 'a,.env'",
+    "gh pr create --title a,.env",
+    "npm run secrets", "make secrets", "git switch secrets", "git merge secrets", "git branch -D secrets",
+    "kubectl get secrets", "docker logs -f s$x", "docker stop secrets", "grep -R secrets src", "jq \".$k\" p.json",
     "scp user@host:.env x", "rsync -a h:.env x", "docker compose -f a.yml cp app:.env x", "kubectl cp pod:.env x",
     "npm run s$x", "git checkout s$x", "git push origin HEAD:.env", "docker push $R/secrets",
     "docker build -t $R/secrets .", "head -n $n docs/secrets/a.md", "tail -$n docs/secrets/a.md",

@@ -18,7 +18,7 @@ _VALUED = {  # flags whose value is a number or a text
     "sed": "e",
     "cut": "bcdf",
 }
-_GIVES_SCRIPT = re.compile(r"-[A-Za-z]*[ef]|--(?:expression|regexp|file)(?:=.*)?", re.DOTALL)
+_GIVES_SCRIPT = re.compile(r"-[A-Za-z]*[ef]|--(?:exp|reg|fi|from)")
 _NUMBER = re.compile(r"-[^\w-].*", re.DOTALL)  # `-$n`
 _RECORDS = frozenset({"add", "commit", "merge", "push", "rm", "stash", "tag"})
 _INVERTS = re.compile(r"-[A-Za-z]*v[A-Za-z]*|--invert-match")
@@ -26,18 +26,23 @@ _INVERTS = re.compile(r"-[A-Za-z]*v[A-Za-z]*|--invert-match")
 
 def shown_by(words: Sequence[str]) -> Iterator[str]:
     """The words that may be a file, if the program shows files."""
-    name = words[0].rpartition("/")[2] if words else ""
-    if name not in _SHOWS:
-        return
-    script = name in _SCRIPTS and not any(map(_GIVES_SCRIPT.fullmatch, words))
+    if words and words[0].rpartition("/")[2] in _SHOWS:
+        texts = texts_in(words)
+        yield from (word for n, word in enumerate(words) if n > 0 and n not in texts)
+
+
+def texts_in(words: Sequence[str]) -> set[int]:
+    """The positions of numbers, patterns and scripts, which are no files. In doubt, a word is a file."""
+    name, texts = words[0].rpartition("/")[2], set[int]()
+    script = name in _SCRIPTS and not any(map(_GIVES_SCRIPT.match, words))
     flag = re.compile(f"-[A-Za-z]*[{_VALUED[name]}]|--(?:lines|bytes)") if name in _VALUED else _NUMBER
-    for before, word in pairwise(words):
+    for n, (before, word) in enumerate(pairwise(words), 1):
         if flag.fullmatch(before) or flag.match(word) or _NUMBER.fullmatch(word):
-            continue
-        if script and not word.startswith("-"):
+            texts.add(n)
+        elif script and not word.startswith("-"):
+            texts.add(n)
             script = False
-        else:
-            yield word
+    return texts
 
 
 def is_about_names(words: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from teamwright.host.shell.programs.edits import Changes, changes_of
 from teamwright.host.shell.programs.flags import ON_DISK
 from teamwright.host.shell.programs.git import given_settings, split_options, without_git_options
 from teamwright.host.shell.programs.launchers import hands_over, launched
-from teamwright.host.shell.programs.naming import LEAVES_OUT, LEFT_OUT, perhaps_files
+from teamwright.host.shell.programs.naming import perhaps_files, set_aside
 from teamwright.host.shell.programs.trees import trees_of
 from teamwright.host.shell.programs.wrappers import (
     MOST_WRAPPERS,
@@ -334,10 +334,8 @@ def _guarded_in(words: Sequence[str], setting: Setting) -> tuple[Place, ...]:
 def _touched(words: Sequence[Word], setting: Setting) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
     """Places that the words of an unknown command may name: (only read, perhaps changed)."""
     texts = [word.text for word in words]
-    found: list[Place] = []
-    for n, word in enumerate(words[1:], 1):
-        if texts[n - 1] in LEAVES_OUT or LEFT_OUT.match(word.text):
-            continue
+    found, aside = list[Place](), set_aside(texts)
+    for word in (word for n, word in enumerate(words) if n > 0 and n not in aside):
         names = expanded([word], setting) if word.glob else [word.text]
         for name in names or [word.text]:
             found += _named(name, setting)

@@ -4,24 +4,43 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from teamwright.core.permissions.programs import texts_in
 from teamwright.host.shell.programs.git import without_git_options
 from teamwright.host.shell.programs.launchers import launched
 
-LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
-LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
+_LEFT_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*=")
+_LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name", "-ipath", "-iname", "-wholename"})
 _TELL_NAMES = frozenset({"ls", "du", "stat"})
+_GREPS = frozenset({"grep", "egrep", "fgrep", "rg"})
 _SCRIPTS = frozenset({"npm", "yarn", "pnpm", "bun", "make"})
-_REFS = frozenset(
+_NAME = re.compile(r"[\w:-]+")
+_REFS_ALONE = frozenset({"branch", "cherry-pick", "fetch", "merge", "pull", "rebase", "revert", "switch", "tag"})
+_REFS = _REFS_ALONE | frozenset(
     """
-    add bisect branch checkout cherry-pick clone commit describe fetch merge mv pull push rebase remote reset restore
-    rev-parse revert rm stash submodule switch tag worktree
+    add bisect checkout clone commit describe mv push remote reset restore rev-parse rm stash submodule worktree
     """.split()
 )
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
-_MOUNTS = re.compile(r"-[vf]|--(?:volume|mount|secret|ssh|file|env-file|build-context|config)")
-_MESSAGES = frozenset({"-m", "--message", "--title", "--body", "--notes"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl"})
+_MOUNTS = re.compile(r"-v|--(?:volume|mount|secret|ssh|env-file|build-context|from-file|from-env-file)")
+_MESSAGES = frozenset({"-m", "-am", "--message", "--title", "--body", "--notes"})
 _COPIES = frozenset({"cp", "scp", "rsync", "sftp"})
 _REMOTE = re.compile(r"[^/]*:.*", re.DOTALL)
+
+
+def set_aside(words: Sequence[str]) -> set[int]:
+    """The positions of words that only leave something out, or that are plain names, patterns and messages."""
+    name, pairs = words[0].rpartition("/")[2], list(enumerate(pairwise(words), 1))
+    aside = {n for n, (flag, word) in pairs if flag in _LEAVES_OUT or _LEFT_OUT.match(word)}
+    if name in _GREPS:
+        return aside | texts_in(words)
+    elsewhere = name in _CONTAINERS and {"build", "cp"}.isdisjoint(words)  # what it runs, too
+    if elsewhere or (name in _SCRIPTS and launched(words) == 0):
+        return aside | {n for n, (flag, word) in pairs if not flag.startswith("-") and _NAME.fullmatch(word)}
+    if name != "git":
+        return aside
+    if not _REFS_ALONE.isdisjoint(without_git_options(words)[1:2]):
+        return {n for n, (flag, word) in pairs if flag not in ("-F", "--file") and not word.startswith("-")}
+    return aside | {n for n, (flag, _) in pairs if flag in _MESSAGES}
 
 
 def perhaps_files(words: Sequence[str]) -> list[str]:
@@ -30,11 +49,10 @@ def perhaps_files(words: Sequence[str]) -> list[str]:
     named = name in _SCRIPTS or (name == "git" and not _REFS.isdisjoint(without_git_options(words)[1:2]))
     if name in _TELL_NAMES or (named and launched(words) == 0):
         return []
-    pairs = [
-        (before, word) for before, word in pairwise(words) if before not in LEAVES_OUT and not LEFT_OUT.match(word)
-    ]
+    aside = set_aside(words) | texts_in(words)
+    pairs = [pair for n, pair in enumerate(pairwise(words), 1) if n not in aside]
     if name in _CONTAINERS:
-        mounts = [word for before, word in pairs if _MOUNTS.fullmatch(before) or _MOUNTS.match(word)]
+        mounts = [word for flag, word in pairs if _MOUNTS.fullmatch(flag) or _MOUNTS.match(word)]
         return mounts + [word for word in known if "cp" in known and not _REMOTE.fullmatch(word)]
     copies = not _COPIES.isdisjoint((name, *known))
-    return [word for before, word in pairs if before not in _MESSAGES and not (copies and _REMOTE.fullmatch(word))]
+    return [word for flag, word in pairs if flag not in _MESSAGES and not (copies and _REMOTE.fullmatch(word))]
