@@ -254,6 +254,21 @@ def test_a_driver_that_knows_nothing_of_its_server_goes_without_it(program: Prog
     assert ran.rc == 0 and init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
 
 
+@pytest.mark.spec("A12", "D8")
+@pytest.mark.parametrize("answer", [[], "x", 7, {"mcp_response": [1]}, {"mcp_response": "x"}, {"mcp_response": 7}])
+def test_an_answer_that_is_no_message_costs_its_server_alone(program: Program, answer: object) -> None:
+    config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+    live = program.talk(["end"], "--mcp-config", config)
+    live.say("go")
+    body = {"subtype": "success", "request_id": asked(live, "mcp_message")["request_id"], "response": answer}
+    live.send({"type": "control_response", "response": body})
+    live.results(1)
+    ran = live.end()
+    init = next(line for line in ran.lines if line.get("subtype") == "init")
+    assert ran.rc == 0 and ran.result["result"] == "end" and "Traceback" not in ran.err
+    assert init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
+
+
 @pytest.mark.parametrize(
     "flag", [["--mcp-config", "{"], ["--mcp-config", "/no/such/file"], ["--system-prompt-file", "/no"]]
 )

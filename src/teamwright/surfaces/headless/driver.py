@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -23,6 +23,10 @@ from teamwright.tools.bounds import visible
 SLOW = ("mcp_reconnect", "mcp_toggle")  # these may need answers from the driver themselves
 MOST_WAITING = 10_000  # prompts that wait to be taken
 _EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
+
+
+class _Exchanged(msgspec.Struct):
+    mcp_response: dict[str, Any] | None = None
 
 
 class _Slot:
@@ -134,9 +138,10 @@ class Driver:
     async def exchange(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
         """Pass one message to a server that the driver hosts, and return that server's answer."""
         answer = await self.ask("mcp_message", server_name=server, message=message)
-        if not isinstance(answer, dict):
-            raise UsageError("the driving program's answer is not an object")
-        return cast("dict[str, Any]", answer).get("mcp_response")
+        try:
+            return msgspec.convert(answer, _Exchanged).mcp_response
+        except msgspec.ValidationError as error:
+            raise UsageError(f"the driving program's answer is not understood: {error}") from None
 
     def _initialize(self, request: Mapping[str, Any]) -> None:
         asked = control.read_initialize(request)
