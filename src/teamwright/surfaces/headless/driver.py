@@ -17,6 +17,7 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.greeting import greeting_of
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
@@ -42,6 +43,7 @@ class Driver:
         self._ids = count(1)
         self._gone = False
         self.asked = False  # whether a result is owed for anything
+        self.refused = False  # whether its `initialize` was: a guard may be missing, so nothing more is taken
         self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
         session.use_driver(self.exchange)
 
@@ -82,15 +84,23 @@ class Driver:
             slot.answered.set()
 
     async def _answer(self, request: control.ControlRequest) -> None:
+        match request.request.get("subtype"):
+            case "initialize":
+                answer = await control.respond(request, self._greet(request))
+            case "rewind_files":
+                answer = await control.respond(request, self._rewind(request.request))
+            case _:
+                answer = await control.answer_request(self._session, request)
+        await self._printer.line(answer)
+
+    async def _greet(self, request: control.ControlRequest) -> dict[str, Any]:
         try:
-            if request.request.get("subtype") == "initialize":
-                self._initialize(request.request)
+            self._initialize(request.request)
         except UsageError as error:
-            sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
-        if request.request.get("subtype") == "rewind_files":
-            await self._printer.line(await control.respond(request, self._rewind(request.request)))
-            return
-        await self._printer.line(await control.answer_request(self._session, request))
+            self.refused = True
+            sys.stderr.write(f"teamwright: initialize: {visible(str(error))}; the session ends\n")
+            raise
+        return greeting_of(self._session)
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Restore files as they were before the agents acted on a prompt; the conversation stays as it is."""
