@@ -141,6 +141,17 @@ def test_a_greeting_that_cannot_be_read_is_an_error_and_nothing_runs_unguarded(p
     assert ran.rc == 1 and answer["error"] in ran.err and not (program.project / "made").exists()
 
 
+@pytest.mark.spec("M10", "D9")
+def test_a_greeting_that_is_no_json_ends_the_session_too(program: Program) -> None:
+    live = program.talk([bash("touch made"), "end"], "--dangerously-skip-permissions")
+    guard = b'{"PreToolUse":[{"hookCallbackIds":["guard"],"timeout":1e400}]}'
+    request = b'{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":%b}}' % guard
+    live.send(request + b'\n{"type":"user","message":{"role":"user","content":"go"}}')
+    assert live.seen(type="control_response")["response"]["subtype"] == "error"
+    live.seen(type="END")
+    assert live.end().rc == 1 and not (program.project / "made").exists()
+
+
 # --- agents, skills, commands
 
 

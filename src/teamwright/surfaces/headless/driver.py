@@ -53,7 +53,7 @@ class Driver:
         """An unreadable line is reported and skipped; nothing else is lost."""
         asked, self.asked = self.asked, True  # even by a line that cannot be read
         with told(number):
-            match control.read_line(line):
+            match await self._read(line):
                 case control.UserLine() as said:
                     asked = True
                     # One after the other, in a task of their own: a command may itself need the next lines.
@@ -68,6 +68,18 @@ class Driver:
                 case control.ControlCancel():
                     pass
             self.asked = asked
+
+    async def _read(self, line: bytes) -> control.InputLine:
+        try:
+            return control.read_line(line)
+        except control.UNREADABLE as error:
+            kind, id = control.named_in(line)
+            if kind == "request":
+                self.refused = self.refused or b'"initialize"' in line
+                await self._printer.line(control.refusal(id, f"not understood: {error}"))
+            elif kind == "response":
+                await self._take_answer(control.Response(id, "error", error=f"it cannot be read: {error}"))
+            raise
 
     async def take_prompts(self) -> None:
         """Take prompts until there are no more."""
@@ -196,7 +208,7 @@ class told:
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError | TeamwrightError):
+        if not isinstance(error, (*control.UNREADABLE, TeamwrightError)):
             return False
         sys.stderr.write(f"teamwright: line {self._number} of standard input: {visible(str(error))}\n")
         return True
