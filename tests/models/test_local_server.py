@@ -50,6 +50,7 @@ async def test_each_server_says_it_in_its_own_place(server: Name) -> None:
         ({"/v1/models": {"data": [{"id": "file.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]}}, 4096),
         ({"/v1/models": {"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}}, None),
         ({"/api/ps": {"models": []}, "/api/show": {"parameters": 'stop "x"\nnum_ctx    16384'}}, 16384),
+        ({"/api/ps": {"models": []}, "/api/show": {"parameters": "num_ctx " + "9" * 5_000}}, None),
         ({"/api/ps": {"models": []}, "/api/show": {"model_info": {"llama.context_length": 131072}}}, None),
         ({"/api/v0/models": {"data": [{"id": "m", "max_context_length": 131072, "state": "not-loaded"}]}}, None),
         ({"/v1/models": {"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 6}]}}, None),

@@ -269,6 +269,34 @@ def test_an_answer_that_cannot_be_read_denies(program: Program, body: dict) -> N
     assert ran.rc == 0 and ran.tool_results[0][1] and not (program.project / "f").exists()
 
 
+BROKEN = [b"[" * 100_000 + b"]" * 100_000, b'{"n":1e400}', b'"\xff"']
+
+
+@pytest.mark.spec("M10")
+@pytest.mark.parametrize("value", BROKEN, ids=["depth", "number", "bytes"])
+def test_an_answer_that_is_no_json_denies(program: Program, value: bytes) -> None:
+    live = program.talk([bash("touch f"), "done"])
+    live.say("go")
+    id = live.question()["request_id"].encode()
+    answer = b'{"subtype":"success","request_id":"%b","response":%b}' % (id, value)
+    live.send(b'{"type":"control_response","response":%b}' % answer)
+    live.results(1)  # the end of input would deny it, too
+    ran = live.end()
+    assert ran.rc == 0 and "cannot be read" in ran.tool_results[0][0] and not (program.project / "f").exists()
+
+
+@pytest.mark.spec("A12")
+@pytest.mark.parametrize("value", BROKEN, ids=["depth", "number", "bytes"])
+def test_a_request_that_is_no_json_is_an_error_answer(program: Program, value: bytes) -> None:
+    live = program.talk(["x"])
+    live.send(b'{"type": "control_request", "request_id": "r-1", "request": {"subtype": "x", "y": %b}}' % value)
+    answer = live.seen(type="control_response")["response"]
+    assert answer["request_id"] == "r-1" and answer["subtype"] == "error" and answer["error"]
+    live.say("go")
+    live.results(1)
+    assert live.end().result["result"] == "x"
+
+
 @pytest.mark.spec("M10")
 def test_an_interrupt_withdraws_the_question_and_the_session_goes_on(program: Program) -> None:
     live = program.talk([bash("touch f"), "second"])

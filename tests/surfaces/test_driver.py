@@ -114,14 +114,42 @@ def test_after_the_end_of_input_hooks_of_the_driver_hold_nothing_up(program: Pro
     assert ran.rc == 0 and ran.result["result"] == "end"
 
 
-def test_hooks_that_cannot_be_read_are_told(program: Program) -> None:
-    live = program.talk(["end"])
-    assert live.ask("initialize", hooks={"Stop": "x"})["subtype"] == "success"
-    assert live.ask("initialize", hooks={"Stop": [{"matcher": "(", "hookCallbackIds": ["h"]}]})["subtype"] == "success"
-    live.say("go")
-    live.results(1)
+GUARD = {"hookCallbackIds": ["guard"]}
+
+
+@pytest.mark.spec("M10", "D9")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hooks": {"PreToolUse": [GUARD], "Stop": [{"hookCallbackIds": ["s"], "timeout": "5"}]}},
+        {"hooks": {"PreToolUse": [GUARD | {"matcher": "("}]}},
+        {"hooks": 7},
+        {"hooks": {"PreToolUse": [GUARD]}, "agents": [1]},
+    ],
+)
+def test_a_greeting_that_cannot_be_read_is_an_error_and_nothing_runs_unguarded(program: Program, fields: Any) -> None:
+    """Even for a driver that does not wait for the answer."""
+    live = program.talk([bash("touch made"), "end"], "--dangerously-skip-permissions")
+    request = {"subtype": "initialize"} | fields
+    said = {"type": "user", "message": {"role": "user", "content": "go"}}
+    lines = [{"type": "control_request", "request_id": "r", "request": request}, said]
+    live.send(b"\n".join(json.dumps(line).encode() for line in lines))
+    answer = live.seen(type="control_response")["response"]
+    assert answer["subtype"] == "error" and answer["error"]
+    live.seen(type="END")  # by itself, with its input still open
     ran = live.end()
-    assert ran.rc == 0 and ran.err.count("initialize") == 2
+    assert ran.rc == 1 and answer["error"] in ran.err and not (program.project / "made").exists()
+
+
+@pytest.mark.spec("M10", "D9")
+def test_a_greeting_that_is_no_json_ends_the_session_too(program: Program) -> None:
+    live = program.talk([bash("touch made"), "end"], "--dangerously-skip-permissions")
+    guard = b'{"PreToolUse":[{"hookCallbackIds":["guard"],"timeout":1e400}]}'
+    request = b'{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":%b}}' % guard
+    live.send(request + b'\n{"type":"user","message":{"role":"user","content":"go"}}')
+    assert live.seen(type="control_response")["response"]["subtype"] == "error"
+    live.seen(type="END")
+    assert live.end().rc == 1 and not (program.project / "made").exists()
 
 
 # --- agents, skills, commands
@@ -252,6 +280,21 @@ def test_a_driver_that_knows_nothing_of_its_server_goes_without_it(program: Prog
     ran = live.end()
     init = next(line for line in ran.lines if line.get("subtype") == "init")
     assert ran.rc == 0 and init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
+
+
+@pytest.mark.spec("A12", "D8")
+@pytest.mark.parametrize("answer", [[], "x", 7, {"mcp_response": [1]}, {"mcp_response": "x"}, {"mcp_response": 7}])
+def test_an_answer_that_is_no_message_costs_its_server_alone(program: Program, answer: object) -> None:
+    config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+    live = program.talk(["end"], "--mcp-config", config)
+    live.say("go")
+    body = {"subtype": "success", "request_id": asked(live, "mcp_message")["request_id"], "response": answer}
+    live.send({"type": "control_response", "response": body})
+    live.results(1)
+    ran = live.end()
+    init = next(line for line in ran.lines if line.get("subtype") == "init")
+    assert ran.rc == 0 and ran.result["result"] == "end" and "Traceback" not in ran.err
+    assert init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
 
 
 @pytest.mark.parametrize(

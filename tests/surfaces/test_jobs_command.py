@@ -84,6 +84,25 @@ def test_why_of_a_session_at_rest(program: Program) -> None:
     assert state() == ("idle", "a message")
 
 
+@pytest.mark.spec("O7", "A2")
+def test_why_of_a_session_that_is_resumed_after_a_kill(program: Program) -> None:
+    """Nobody asks its model until something is said."""
+    script = {"main": [SLOW, "never"], "more": [SLOW, "never"]}
+    live = program.talk(script, "--dangerously-skip-permissions")
+    live.say("SCRIPT:main")
+    wait_file(program.project / "pid")
+    os.kill(live.process.pid, signal.SIGKILL)
+    live.process.wait(10)
+    (program.project / "pid").unlink()
+    (main,) = rows(program, "why")
+    later = program.talk(script, "--dangerously-skip-permissions", "--resume", main["agent"])
+    later.ask("initialize")
+    assert [(row["state"], row["waiting_for"]) for row in rows(program, "why")] == [("idle", "a message")]
+    later.say("SCRIPT:more")
+    wait_file(program.project / "pid")
+    assert rows(program, "why")[0]["waiting_for"] == "its calls: Bash (running)"
+
+
 @pytest.mark.spec("O7")
 def test_why_of_what_has_ended_and_of_nobody(program: Program) -> None:
     assert program.run("-p", "SCRIPT:main", script={"main": [child("one"), "end"], "one": ["r"]}).rc == 0

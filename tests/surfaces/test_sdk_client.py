@@ -118,6 +118,16 @@ async def test_hooks_and_tools_that_live_in_the_client(options: Any) -> None:
     assert (server["name"], server["status"], server["tools"]) == ("calc", "connected", [{"name": "add"}])
 
 
+async def test_a_guard_that_cannot_be_registered_ends_the_connection(options: Any, tmp_path: Path) -> None:
+    async def guard(*_: Any) -> dict[str, Any]:
+        return {}
+
+    hooks = {"PreToolUse": [sdk.HookMatcher(matcher="(", hooks=[guard])]}
+    with pytest.raises(Exception, match="not a valid expression"), anyio.fail_after(LIMIT):
+        await sdk.ClaudeSDKClient(options([use("Bash", command="touch made"), "end"], hooks=hooks)).connect()
+    assert not (tmp_path / "project" / "made").exists()
+
+
 async def test_interrupt_mode_and_model(options: Any, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps(["-", "from the other"]))

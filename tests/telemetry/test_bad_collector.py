@@ -27,6 +27,20 @@ def test_a_turn_does_not_wait(program: Program, collector: Open, trouble: str) -
 
 
 @pytest.mark.spec("U7")
+def test_numbers_that_are_too_long_leave_the_defaults(program: Program, collector: Open) -> None:
+    names = (
+        "OTEL_BSP_MAX_QUEUE_SIZE",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+        "OTEL_BSP_SCHEDULE_DELAY",
+        "OTEL_METRIC_EXPORT_INTERVAL",
+        "OTEL_LOGS_EXPORT_INTERVAL",
+    )
+    sink = collector()
+    ran = program.prompt(["done"], env=sink.env(**dict.fromkeys(names, "9" * 5_000)))
+    assert ran.rc == 0 and ran.result["result"] == "done" and sink.spans
+
+
+@pytest.mark.spec("U7")
 def test_doctor_says_whether_the_collector_answers(program: Program, collector: Open) -> None:
     sink = collector()
     env = sink.env("TRACES", OTEL_EXPORTER_OTLP_HEADERS="x-token=hush")

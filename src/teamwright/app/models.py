@@ -12,7 +12,7 @@ from teamwright.app.workspace import Workspace, check_numbers
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model
-from teamwright.core.text import shown
+from teamwright.core.text import shown, whole_number
 from teamwright.models.catalog import PLANNED, Catalog, default_model, is_default
 from teamwright.models.providers import KeySource, Providers, ProviderSettings
 from teamwright.models.routed import RoutedModel
@@ -111,7 +111,7 @@ def model_for(workspace: Workspace, name: str | None) -> tuple[RoutedModel, str]
 def chosen_effort(workspace: Workspace) -> Effort | int | None:
     """The effort of the settings; if they say nothing, a variable that other programs read counts."""
     tokens = workspace.env.get(THINKING, "")
-    said = int(tokens) if tokens.isascii() and tokens.isdigit() else 0
+    said = whole_number(tokens) if tokens else None
     return workspace.settings.effort or said or None
 
 

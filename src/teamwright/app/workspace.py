@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from teamwright.app.options import Options
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.permissions.rules import Rule, Rules, parse_rules
-from teamwright.core.text import shown
+from teamwright.core.text import MOST_DIGITS, shown, whole_number
 from teamwright.host.git.places import top_of
 from teamwright.host.process.secrecy import keep_also
 from teamwright.library.trust import decision as trust
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY"})
 NUMBERS = {"TEAMWRIGHT_MAX_RETRIES": 0, "TEAMWRIGHT_MAX_AGENTS": 1}  # limits in the environment, and the least of each
-_MOST_DIGITS = 9
 _ADDRESSES = frozenset({"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"})
 
 
@@ -224,8 +223,9 @@ def check_numbers(env: Mapping[str, str]) -> None:
     """Raises UsageError for a limit in the environment that is no number; an empty one counts as unset."""
     for name, least in NUMBERS.items():
         said = env.get(name) or str(least)
-        if not (said.isascii() and said.isdigit() and len(said) <= _MOST_DIGITS and int(said) >= least):
-            most = 10**_MOST_DIGITS - 1
+        number = whole_number(said)
+        if number is None or number < least:
+            most = 10**MOST_DIGITS - 1
             raise UsageError(f"{name} is {shown(said, 80)!r}: it must be a whole number from {least} to {most:,}.")
 
 

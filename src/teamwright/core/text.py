@@ -89,6 +89,14 @@ def line_count(text: str) -> int:
     return text.count("\n") + (text != "" and not text.endswith("\n"))
 
 
+MOST_DIGITS = 9  # of a number that somebody sets: Python itself fails at more than 4,300
+
+
+def whole_number(text: str) -> int | None:
+    """A number from 0 on; None if the text is none, or a longer one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
+
+
 def plural(count: int, noun: str) -> str:
     """`1 file`, `2 files`, `1,200 files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

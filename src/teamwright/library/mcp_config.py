@@ -10,7 +10,7 @@ from msgspec import Struct
 from teamwright.core.data.extensions.server import Http, Reach, Sdk, ServerConfig, Sse, Stdio
 from teamwright.core.errors import SettingsError, UsageError
 from teamwright.core.jsontext import decode_object
-from teamwright.core.text import shown
+from teamwright.core.text import shown, whole_number
 from teamwright.library.jsonfile import read_json
 
 SHARED = ".mcp.json"
@@ -254,7 +254,7 @@ def limits(env: Mapping[str, str]) -> tuple[float, float]:
     """Seconds to connect and per call, from `MCP_TIMEOUT` and `MCP_TOOL_TIMEOUT` in milliseconds."""
 
     def read(name: str, default: float) -> float:
-        text = env.get(name, "").strip()
-        return int(text) / 1000 if text.isascii() and text.isdigit() and int(text) else default
+        number = whole_number(env.get(name, "").strip())
+        return number / 1000 if number else default
 
     return read("MCP_TIMEOUT", CONNECT_SECONDS), read("MCP_TOOL_TIMEOUT", CALL_SECONDS)

@@ -12,7 +12,7 @@ from teamwright.core.jsontext import as_list, as_object
 
 Name = Literal["llama.cpp", "vLLM", "Ollama", "LM Studio", ""]
 Fetch = Callable[[str, bytes | None], Awaitable[bytes]]  # address and body to post -> a small document, or empty
-_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.MULTILINE)
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 
 
 class LocalServer(Struct, frozen=True):

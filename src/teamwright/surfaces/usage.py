@@ -1,14 +1,15 @@
 """The parser of every command: an error is one line that says what was probably meant, and the help ends with
 examples."""
 
-from argparse import Action, ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
+import re
+from argparse import Action, ArgumentError, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NoReturn
 
 from teamwright.core.errors import UsageError
-from teamwright.core.text import closest
+from teamwright.core.text import closest, shown
 
 COMMAND_CUTOFF = 0.75  # similarity of a single word to a command: below it, the word is a prompt
 _WIDTH = 79
@@ -133,6 +134,7 @@ class Parser(ArgumentParser):
         """`commands` are listed below the description; `end` follows the examples."""
         prog = f"teamwright {name}".rstrip()
         super().__init__(prog, usage, description, formatter_class=_UNSHOWN, allow_abbrev=False)
+        self.register("type", int, _integer)
         self._command, self._commands, self._end = name, commands or {}, end
 
     def format_help(self) -> str:
@@ -175,6 +177,13 @@ class Parser(ArgumentParser):
         if self._command:
             return f"unexpected: {' '.join(words)}; `{self.prog} --help` shows its use"
         return f"unexpected: {' '.join(words)}; put a prompt of several words in quotes"
+
+
+def _integer(text: str) -> int:
+    """In place of `int`, whose error repeats thousands of digits."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise ArgumentTypeError(f"{shown(text, 80)!r} is not a whole number of at most 18 digits")
+    return int(text)
 
 
 def described(show_help: Callable[[], object]) -> Parser:

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from teamwright.core.policies.redaction import redacted
+from teamwright.core.text import whole_number
 
 SWITCHES = ("TEAMWRIGHT_ENABLE_TELEMETRY", "CLAUDE_CODE_ENABLE_TELEMETRY")
 COMPAT = "TEAMWRIGHT_OTEL_COMPAT"
@@ -103,10 +104,10 @@ def _exporter(env: Mapping[str, str], signal: str, problems: list[str]) -> Expor
 
 
 def _seconds(env: Mapping[str, str], names: tuple[str, ...], default: float) -> float:
-    found = (env[name] for name in names if env.get(name, "").isdecimal())
-    return max(int(next(found, default * 1000)), 50) / 1000
+    said = (whole_number(env.get(name, "")) for name in names)
+    found = next((number for number in said if number is not None), int(default * 1000))
+    return max(found, 50) / 1000
 
 
 def _number(env: Mapping[str, str], name: str, default: int) -> int:
-    said = env.get(name, "")
-    return int(said) if said.isdecimal() and int(said) else default
+    return whole_number(env.get(name, "")) or default

@@ -60,6 +60,52 @@ async def test_an_answer_that_cannot_be_read_is_a_no(shop: Workshop, answer: dic
 
 
 @pytest.mark.spec("J9")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'"error":{"code":1e400}',
+        b'"result":{"outcome":"\xff"}',
+        b'"result":' + b"[" * 100_000 + b"]" * 100_000,
+        b'"result":{"outcome":',
+        b'"result":' + b" " * (65 << 20),
+    ],
+    ids=["number", "bytes", "depth", "half", "length"],
+)
+async def test_an_answer_that_is_no_json_is_a_no(shop: Workshop, body: bytes) -> None:
+    """It can be the only one, so the prompt must not wait for another."""
+    shop.play([bash("touch made"), "understood"])
+
+    async def broken(_: Any) -> dict[str, Any]:
+        id = next(m["id"] for m in reversed(editor.heard) if m.get("method") == "session/request_permission")
+        await editor.write(b'{"jsonrpc":"2.0","id":%d,%b}' % (id, body))
+        await editor.until(lambda e: any(c["statuses"][-1] in ENDED for c in e.calls(session).values()))
+        return {"result": None}
+
+    async with shop.editor(answer=broken) as editor:
+        session = await editor.new(shop.project)
+        with anyio.fail_after(30):
+            assert await editor.prompt(session, "go") == "end_turn"
+        (card,) = editor.calls(session).values()
+        assert card["statuses"][-1] == "failed" and not (shop.project / "made").exists()
+        assert "cannot be read" in card["texts"][-1]
+
+
+@pytest.mark.spec("J1", "J9")
+async def test_a_request_that_cannot_be_read_answers_none_of_ours(shop: Workshop) -> None:
+    shop.play([bash("touch made"), "done"])
+
+    async def after_a_broken_request(_: Any) -> str:
+        id = next(m["id"] for m in reversed(editor.heard) if m.get("method") == "session/request_permission")
+        await editor.write(b'{"jsonrpc":"2.0","id":%d,"method":"session/list","params":{"error":\xff}}' % id)
+        await editor.until(lambda e: any("error" in m and m.get("id") is None for m in e.heard))
+        return "allow_once"
+
+    async with shop.editor(answer=after_a_broken_request) as editor:
+        assert await editor.prompt(await editor.new(shop.project), "go") == "end_turn"
+        assert (shop.project / "made").exists()
+
+
+@pytest.mark.spec("J9")
 async def test_of_two_answers_the_first_counts(shop: Workshop) -> None:
     shop.play([bash("touch made"), "understood"])
 

@@ -216,7 +216,7 @@ async def test_a_session_without_a_door_says_where_it_runs(shop: Workshop) -> No
         process.wait()
 
 
-@pytest.mark.spec("J29", "J24")
+@pytest.mark.spec("J29", "J24", "J13", "J15")
 async def test_after_a_kill_nothing_is_run_again(shop: Workshop) -> None:
     once = shop.project / "once"
     shop.play({"main": [bash("echo x >> once"), bash("touch second; sleep 60"), "never"], "more": ["goes on"]})
@@ -232,6 +232,10 @@ async def test_after_a_kill_nothing_is_run_again(shop: Workshop) -> None:
         await later.call("session/load", **again(session, shop))
         cards = list(later.calls(session).values())
         assert [card["statuses"] for card in cards] == [["completed"], ["failed"]]
+        assert {u["_meta"]["teamwright"]["state"] for u in later.updates(session, "session_info_update")} <= {"idle"}
+        words = [{"type": "text", "text": "hello?"}]
+        steered = await later.call("_session/steering", sessionId=session, prompt=words)
+        assert steered == {"outcome": "promptRequired"}  # it is at rest
         assert await later.prompt(session, "SCRIPT:more") == "end_turn" and once.read_text() == "x\n"
 
 

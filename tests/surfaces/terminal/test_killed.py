@@ -13,7 +13,7 @@ from test_attached import answer
 from tmux_kit import LIMIT, Terminal
 
 from place_kit import CREATE, mate, say, until
-from program import alive, bash, tool
+from program import alive, bash, tool, wait_file
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 WAIT = "until [ -e go ]; do sleep 0.05; done; echo ada >> log"
@@ -96,3 +96,22 @@ def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Te
     again.shows("ben has asked")
     until((terminal.project / "asked").exists, "what was answered")
     assert (terminal.project / "log").read_text() == "ada\n"
+
+
+@pytest.mark.spec("T7", "A2")
+def test_a_session_that_is_resumed_after_a_kill_is_at_rest(terminal: Terminal) -> None:
+    """No model is asked, so the app does not say that it thinks, or that Esc interrupts."""
+    script = [bash("echo $$ > pid; sleep 300"), "never"]
+    terminal.start(script, "--dangerously-skip-permissions")
+    terminal.shows("Ask, or type")
+    terminal.type("begin")
+    terminal.shows("› begin")
+    terminal.keys("Enter")
+    wait_file(terminal.project / "pid")
+    terminal.shows("Esc interrupts")
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.shows("LEFT 137")
+    again = terminal.beside()
+    again.start(script, "--dangerously-skip-permissions", "--continue")
+    screen = again.shows("▌ begin", "✗ Bash", "Ask, or type", "F2 team")
+    assert "thinking" not in screen and "Esc interrupts" not in screen

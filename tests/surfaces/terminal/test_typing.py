@@ -149,6 +149,32 @@ async def test_a_list_for_what_was_typed_before_is_not_taken(walker: Any) -> Non
         assert stage.app.query_one(Completions).chosen is None
 
 
+@pytest.mark.spec("AP3")
+async def test_the_list_follows_a_short_paste(walker: Any) -> None:
+    (walker.project / "calc.py").write_text("x = 1\n")
+    (walker.project / "call.py").write_text("x = 1\n")
+    async with staged(walker) as stage:
+        await stage.type("@cal")
+        await stage.until(lambda: stage.app.query_one(Completions).chosen)
+        stage.app.prompt.post_message(events.Paste("l"))
+        await stage.until(lambda: [one.word for one in stage.app.query_one(Completions).choices] == ["call.py"])
+        await stage.press("tab")
+        assert stage.app.prompt.text == "@call.py "
+
+
+@pytest.mark.spec("AP3")
+async def test_a_folder_is_not_sent_before_its_list_is_there(walker: Any) -> None:
+    (walker.project / "src").mkdir()
+    (walker.project / "src" / "calc.py").write_text("x = 1\n")
+    async with staged(walker) as stage:
+        await stage.type("see @sr")
+        await stage.until(lambda: stage.app.query_one(Completions).chosen)
+        for key in ("enter", "enter", "c"):  # all three are there before the list of the folder is
+            stage.app.prompt.post_message(events.Key(key, key if len(key) == 1 else "\r"))
+        await stage.until(lambda: stage.app.prompt.text.endswith("c"))
+        assert stage.app.prompt.text == "see @src/c" and not said(stage)
+
+
 @pytest.mark.spec("Q1")
 async def test_a_shell_line_runs_and_reaches_the_model_with_the_next_prompt(walker: Any) -> None:
     model = ScriptedModel(["I see."])

@@ -6,7 +6,7 @@ import anyio
 
 from teamwright.app.workspace import Workspace, passed_names
 from teamwright.core.errors import ModelError
-from teamwright.core.text import shown
+from teamwright.core.text import shown, whole_number
 
 LIMIT = 60.0  # seconds for one run
 MINUTES_MS = 300_000
@@ -56,4 +56,5 @@ class KeyHelper:
 
 
 def _milliseconds(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else MINUTES_MS
+    number = whole_number(text)
+    return MINUTES_MS if number is None else number

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
+from teamwright.core.text import whole_number
+
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _NAMES = frozenset(
@@ -84,7 +86,7 @@ _GIT_CONFIG = {"safe.bareRepository": "explicit"}  # a mere look-alike does not 
 
 def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Settings passed to git in its environment, after those already there."""
-    start = int(env["GIT_CONFIG_COUNT"]) if env.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
+    start = whole_number(env.get("GIT_CONFIG_COUNT", "")) or 0
     named = {
         f"GIT_CONFIG_{part}_{n}": told
         for n, pair in enumerate(_GIT_CONFIG.items(), start)

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from teamwright.core.data.message import ToolCall
 from teamwright.core.errors import UsageError
 from teamwright.core.ids import CallId
+from teamwright.core.text import whole_number
 from teamwright.surfaces.plain import last_lines, paint, summary
 from teamwright.surfaces.view.diff import rows_of
 from teamwright.surfaces.view.sentences import refusal
@@ -308,7 +309,7 @@ def _answer_part(words: str, id: str, request: CallQuestion, told: ToldLine) -> 
     part = next((p for p in request.parts if p.question not in told.answers), None)
     if part is not None:
         labels = [option.label for option in part.options]
-        picked = int(words) if words.isascii() and words.isdigit() else 0
+        picked = whole_number(words) or 0
         told.answers[part.question] = labels[picked - 1] if 0 < picked <= len(labels) else words
     if len(told.answers) < len(request.parts):
         return []

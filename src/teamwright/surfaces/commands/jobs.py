@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from teamwright.core.data.conversation.history import History, fold
-from teamwright.core.data.event import Line, Replied, ToolEnded
+from teamwright.core.data.event import LettersTaken, Line, Reminded, Replied, Resumed, ToolEnded, ToolStarted
 from teamwright.core.errors import SessionMissing
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.osfiles.locks import hold
@@ -199,7 +199,7 @@ def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, 
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
         return WaitingJob(id, "main", "gone", "its process has ended; --resume continues it", since)
-    state, words = _state_of(lines, running, unasked=IDLE)
+    state, words = _state_of(lines, running, main=True)
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
     return WaitingJob(id, "main", state, words, since)
@@ -223,20 +223,35 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
     return WaitingJob(row.id, row.description, *_state_of(lines, running), since)
 
 
-def _state_of(lines: Sequence[Line], jobs: list[JobRow], *, unasked: tuple[str, str] = NOT_BEGUN) -> tuple[str, str]:
-    """`unasked`: of an agent that nobody has told anything yet."""
+def _state_of(lines: Sequence[Line], jobs: list[JobRow], *, main: bool = False) -> tuple[str, str]:
+    """The `main` agent waits for words, at its beginning and after a crash; others go on by themselves."""
     history = fold(line.event for line in lines)
     last = lines[-1].event if lines else None
     if history.open_calls:
         return "waiting", _open_calls(history, jobs)
-    if history.ended is not None:
+    if history.ended is not None or (main and _resumed_since(lines)):
         background = ", ".join(job.id for job in jobs)
         return ("waiting", f"its jobs: {background}") if jobs else IDLE
     if not history.messages:
-        return unasked
+        return IDLE if main else NOT_BEGUN
     if isinstance(last, Replied | ToolEnded):
         return "running", "the model's answer"
     return NOT_BEGUN
+
+
+def _resumed_since(lines: Sequence[Line]) -> bool:
+    """Whether another process resumes the agent, and has begun no turn of it."""
+    for line in reversed(lines):
+        match line.event:
+            case Resumed():
+                return True
+            case LettersTaken(letters=()):  # only added to the conversation
+                continue
+            case LettersTaken() | Reminded() | Replied() | ToolStarted():
+                return False
+            case _:
+                continue
+    return False
 
 
 def _open_calls(history: History, jobs: list[JobRow]) -> str:

@@ -1,5 +1,6 @@
 """Control protocol over pipes: a driving program's requests, and our permission questions to it."""
 
+import re
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, TypeVar, cast
 
@@ -88,11 +89,20 @@ class ControlCancel(Struct, tag="control_cancel_request"):
 
 
 InputLine = UserLine | ControlRequest | ControlResponse | ControlCancel
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _lines = msgspec.json.Decoder(InputLine)
+_KIND = re.compile(rb'"type"\s*:\s*"control_(request|response)"')
+_ID = re.compile(rb'"request_id"\s*:\s*"([\w.:-]{1,100})"')
 
 
 def read_line(line: bytes) -> InputLine:
     return _lines.decode(line)
+
+
+def named_in(line: bytes) -> tuple[str, str]:
+    """("request" or "response", id) of a line that cannot be read, as far as it can be told: somebody waits for it."""
+    kind, id = _KIND.search(line), _ID.search(line)
+    return (kind[1].decode(), id[1].decode()) if kind and id else ("", "")
 
 
 class PermissionResult(Struct):
@@ -219,12 +229,15 @@ async def respond(line: ControlRequest, answer: Awaitable[dict[str, Any] | None]
     try:
         body = await answer
     except TeamwrightError as error:
-        response: dict[str, Any] = {"subtype": "error", "request_id": line.request_id, "error": str(error)}
-    else:
-        response = {"subtype": "success", "request_id": line.request_id}
-        if body is not None:
-            response["response"] = body
+        return refusal(line.request_id, str(error))
+    response: dict[str, Any] = {"subtype": "success", "request_id": line.request_id}
+    if body is not None:
+        response["response"] = body
     return {"type": "control_response", "response": response}
+
+
+def refusal(request_id: str, why: str) -> dict[str, Any]:
+    return {"type": "control_response", "response": {"subtype": "error", "request_id": request_id, "error": why}}
 
 
 async def _carry_out(session: DrivenSession, request: Mapping[str, Any]) -> dict[str, Any] | None:

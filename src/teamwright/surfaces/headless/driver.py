@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -17,12 +17,17 @@ from teamwright.core.data.op import Say
 from teamwright.core.errors import TeamwrightError, UsageError
 from teamwright.runtime.driven_session import DrivenSession
 from teamwright.surfaces.headless import control
+from teamwright.surfaces.headless.greeting import greeting_of
 from teamwright.surfaces.headless.printer import Printer
 from teamwright.tools.bounds import visible
 
 SLOW = ("mcp_reconnect", "mcp_toggle")  # these may need answers from the driver themselves
 MOST_WAITING = 10_000  # prompts that wait to be taken
 _EVENTS: dict[str, HookEvent] = {event: event for event in EVENTS}
+
+
+class _Exchanged(msgspec.Struct):
+    mcp_response: dict[str, Any] | None = None
 
 
 class _Slot:
@@ -38,6 +43,7 @@ class Driver:
         self._ids = count(1)
         self._gone = False
         self.asked = False  # whether a result is owed for anything
+        self.refused = False  # whether its `initialize` was: a guard may be missing, so nothing more is taken
         self._send, self._said = anyio.create_memory_object_stream[tuple[int, Say, bool]](MOST_WAITING)
         session.use_driver(self.exchange)
 
@@ -47,7 +53,7 @@ class Driver:
         """An unreadable line is reported and skipped; nothing else is lost."""
         asked, self.asked = self.asked, True  # even by a line that cannot be read
         with told(number):
-            match control.read_line(line):
+            match await self._read(line):
                 case control.UserLine() as said:
                     asked = True
                     # One after the other, in a task of their own: a command may itself need the next lines.
@@ -62,6 +68,18 @@ class Driver:
                 case control.ControlCancel():
                     pass
             self.asked = asked
+
+    async def _read(self, line: bytes) -> control.InputLine:
+        try:
+            return control.read_line(line)
+        except control.UNREADABLE as error:
+            kind, id = control.named_in(line)
+            if kind == "request":
+                self.refused = self.refused or b'"initialize"' in line
+                await self._printer.line(control.refusal(id, f"not understood: {error}"))
+            elif kind == "response":
+                await self._take_answer(control.Response(id, "error", error=f"it cannot be read: {error}"))
+            raise
 
     async def take_prompts(self) -> None:
         """Take prompts until there are no more."""
@@ -78,15 +96,23 @@ class Driver:
             slot.answered.set()
 
     async def _answer(self, request: control.ControlRequest) -> None:
+        match request.request.get("subtype"):
+            case "initialize":
+                answer = await control.respond(request, self._greet(request))
+            case "rewind_files":
+                answer = await control.respond(request, self._rewind(request.request))
+            case _:
+                answer = await control.answer_request(self._session, request)
+        await self._printer.line(answer)
+
+    async def _greet(self, request: control.ControlRequest) -> dict[str, Any]:
         try:
-            if request.request.get("subtype") == "initialize":
-                self._initialize(request.request)
+            self._initialize(request.request)
         except UsageError as error:
-            sys.stderr.write(f"teamwright: initialize: {visible(str(error))}\n")
-        if request.request.get("subtype") == "rewind_files":
-            await self._printer.line(await control.respond(request, self._rewind(request.request)))
-            return
-        await self._printer.line(await control.answer_request(self._session, request))
+            self.refused = True
+            sys.stderr.write(f"teamwright: initialize: {visible(str(error))}; the session ends\n")
+            raise
+        return greeting_of(self._session)
 
     async def _rewind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Restore files as they were before the agents acted on a prompt; the conversation stays as it is."""
@@ -134,9 +160,10 @@ class Driver:
     async def exchange(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
         """Pass one message to a server that the driver hosts, and return that server's answer."""
         answer = await self.ask("mcp_message", server_name=server, message=message)
-        if not isinstance(answer, dict):
-            raise UsageError("the driving program's answer is not an object")
-        return cast("dict[str, Any]", answer).get("mcp_response")
+        try:
+            return msgspec.convert(answer, _Exchanged).mcp_response
+        except msgspec.ValidationError as error:
+            raise UsageError(f"the driving program's answer is not understood: {error}") from None
 
     def _initialize(self, request: Mapping[str, Any]) -> None:
         asked = control.read_initialize(request)
@@ -181,7 +208,7 @@ class told:
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError | TeamwrightError):
+        if not isinstance(error, (*control.UNREADABLE, TeamwrightError)):
             return False
         sys.stderr.write(f"teamwright: line {self._number} of standard input: {visible(str(error))}\n")
         return True

@@ -126,6 +126,8 @@ def _status(error: StoreError | None, printer: Printer, driver: "Driver | None")
         if printer.last is None or str(error) not in printer.last.error:
             sys.stderr.write(f"teamwright: {visible(str(error))}\n")
         return 1
+    if driver is not None and driver.refused:
+        return 1
     if printer.last is None:
         return 0 if driver is not None and not driver.asked else 1
     return 0 if printer.last.reason == "done" else 1
@@ -178,6 +180,8 @@ async def _feed(session: DrivenSession, prompt: str | None, driver: "Driver | No
                 number += 1
                 if line.strip():
                     await driver.take(number, line, tasks)
+                if driver.refused:
+                    break
             driver.end()
             session.answer_nothing("Standard input is closed, so nobody can approve this.")
 

@@ -1,6 +1,7 @@
 """The app: the screen's frame, its keys and their actions. It watches a session and submits ops."""
 
 from collections.abc import Awaitable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
@@ -286,7 +287,7 @@ class TerminalApp(App[Leave]):
 
     @on(PromptInput.ChoicesWanted)
     def _wanted(self, event: PromptInput.ChoicesWanted) -> None:
-        self.run_worker(self.clerk.complete(event.word), group="complete", exclusive=True)
+        self.run_worker(partial(self.clerk.complete, event.word), group="complete", exclusive=True)
 
     @on(PromptInput.HelpWanted)
     def _help_typing(self, event: PromptInput.HelpWanted) -> None:

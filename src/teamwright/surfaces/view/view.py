@@ -19,6 +19,7 @@ from teamwright.core.data.event import (
     Record,
     Rendered,
     Replied,
+    Resumed,
     Rewound,
     Streamed,
     Suggested,
@@ -187,6 +188,12 @@ class SessionFold:
                 agent.tokens += event.usage.input + event.usage.output + event.usage.cache_write
                 self._charge(agent, event.message.model or agent.model, event.usage)
                 self._settle(agent)
+            case Resumed():
+                rests = record.agent == self.main and agent.kind == "main"  # all others go on by themselves
+                if rests and agent.state in ("running", "waiting"):
+                    agent.state, agent.doing, agent.waiting_for = "idle", "", ""
+            case ToolEnded() if agent.state == "idle":  # the outcome of a call that was cut off, told at the resume
+                pass
             case ToolStarted() | ToolEnded():
                 self._settle(agent)
             case TurnEnded():

@@ -1,5 +1,6 @@
 """JSON-RPC 2.0 over two pipes, one object per line, with requests and notifications in both directions."""
 
+import re
 import sys
 import traceback
 from collections import deque
@@ -21,6 +22,7 @@ MOST_WAITING = 8 * 1024 * 1024  # bytes for a slow client; beyond that, words ar
 PATIENCE = 60.0  # seconds that a client may leave a line unread
 _BATCH = 65_536  # bytes written at once
 CANCEL = "$/cancel_request"
+NOT_READ = "its answer cannot be read"
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 RequestId = str | int | None
@@ -49,7 +51,7 @@ class _Heard(Struct):
     method: str | UnsetType = UNSET
     params: Raw = Raw(b"{}")
     result: Raw | UnsetType = UNSET
-    error: Any = None  # of any shape: an answer that is none must not leave its request waiting
+    error: Raw = Raw(b"null")
 
 
 class _CancelBody(Struct):
@@ -63,7 +65,15 @@ class _Waiting:
         self.answered = anyio.Event()
         self.heard: _Heard | None = None
 
+    def take(self, heard: _Heard) -> None:
+        if self.heard is None:  # the first answer counts
+            self.heard = heard
+            self.answered.set()
 
+
+_PART = re.compile(rb'"(method|result|error)"')
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
+_UNREAD = _Heard(error=Raw(b"{}"))
 _lines = msgspec.json.Decoder(_Heard)
 _encode = msgspec.json.Encoder().encode
 
@@ -115,9 +125,14 @@ class Wire:
         heard = waiting.heard
         if heard is None:
             raise RpcError(CANCELLED, "the editor has gone")
-        if heard.error is not None:
-            raise _told(heard.error)
-        return None if heard.result is UNSET else msgspec.json.decode(heard.result)
+        try:
+            error = msgspec.json.decode(heard.error)
+            result = None if heard.result is UNSET else msgspec.json.decode(heard.result)
+        except UNREADABLE as fault:
+            raise RpcError(INTERNAL, f"{NOT_READ}: {fault}") from None
+        if error is not None:
+            raise _told(error)
+        return result
 
     async def write(self) -> None:
         """Runs until the client has left."""
@@ -176,6 +191,7 @@ class Wire:
             size += len(rest)
             if size > LONGEST and not skipping:
                 self._fail(None, REQUEST, f"a line is longer than {LONGEST // 1024 // 1024} MiB and was left out")
+                self._end_named(b"".join([*waiting, rest]))
                 skipping = True
             waiting = [] if skipping else [*waiting, rest]
         if last := b"".join(waiting).strip():
@@ -186,9 +202,11 @@ class Wire:
             heard = _lines.decode(line)
         except msgspec.ValidationError as error:
             self._fail(None, REQUEST, f"no request of JSON-RPC: {error}")
+            self._end_named(line)
             return
         except UNREADABLE as error:
             self._fail(None, PARSE, f"not JSON: {error}")
+            self._end_named(line)
             return
         if heard.method is UNSET:
             self._answered(heard)
@@ -200,12 +218,17 @@ class Wire:
             self._group.start_soon(self._serve, heard.id, heard.method, heard.params, serve)
 
     def _answered(self, heard: _Heard) -> None:
-        if heard.id is not UNSET and (waiting := self._asked.get(heard.id)) is not None:
-            if waiting.heard is None:  # the first answer counts
-                waiting.heard = heard
-                waiting.answered.set()
-        elif heard.id is UNSET or (heard.result is UNSET and heard.error is None):
+        if heard.id is not UNSET and heard.id in self._asked:
+            self._asked[heard.id].take(heard)
+        elif heard.id is UNSET or (heard.result is UNSET and bytes(heard.error) == b"null"):
             self._fail(None, REQUEST, "neither a request nor an answer")
+
+    def _end_named(self, line: bytes) -> None:
+        """What cannot be read may be an answer: requests of ours that it names wait for no other."""
+        if (part := _PART.search(line)) is not None and part[1] == b"method":
+            return  # a request to us, which has an id of its own
+        for id in {int(digits) for digits in _ID.findall(line)} & self._asked.keys():
+            self._asked[id].take(_UNREAD)
 
     def _cancel(self, params: Raw) -> None:
         try:
@@ -256,5 +279,5 @@ def _told(error: object) -> RpcError:
     """An error of the client, as far as it can be read."""
     body = cast("dict[str, object]", error) if isinstance(error, dict) else {"message": error}
     code, message = body.get("code"), body.get("message")
-    words = message if isinstance(message, str) and message else "its answer cannot be read"
+    words = message if isinstance(message, str) and message else NOT_READ
     return RpcError(code if isinstance(code, int) else INTERNAL, words)

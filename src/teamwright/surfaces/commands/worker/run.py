@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from teamwright.app.workers.worker import OpenWorker, Wanted
 
 from teamwright.core.errors import StoreError, UsageError
+from teamwright.core.text import shown, whole_number
 from teamwright.tools.bounds import visible
 
 _STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -59,9 +60,10 @@ def _name(text: str) -> str:
 
 
 def _slots(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_SLOTS:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST_SLOTS}")
-    return int(text)
+    number = whole_number(text)
+    if number is None or not 1 <= number <= _MOST_SLOTS:
+        raise ArgumentTypeError(f"{shown(text, 80)!r} is not a number from 1 to {_MOST_SLOTS}")
+    return number
 
 
 def _say(text: str) -> None:

@@ -201,8 +201,10 @@ class PromptInput(TextArea):
                 choice = self._completions.chosen
                 if choice is None:
                     return False
-                if self._listed != word_at(self.text, *self.cursor_location):  # the keys were quicker than the list
-                    return key == "tab"
+                typed = word_at(self.text, *self.cursor_location)
+                if self._listed != typed:  # the keys were quicker than the list
+                    taken = typed is not None and (typed.kind, typed.text) == ("@", choice.word)  # a folder, just now
+                    return key == "tab" or taken
                 if self._take(choice) == "/" and key == "enter":
                     self._enter()
             case _:
@@ -226,7 +228,7 @@ class PromptInput(TextArea):
             self.pastes[text] = paste
         else:
             text = visible(text)
-        self._quiet = True
+        self._quiet = self._word is None  # it opens no list, but an open one follows it
         start, end = self.selection
         self.replace(text, min(start, end), max(start, end), maintain_selection_offset=False)
 
