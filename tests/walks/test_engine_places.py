@@ -105,3 +105,20 @@ def test_a_message_brings_back_one_whose_process_died(program: Program, apart: l
     until(lambda: log(program) == "one\nagain\n", "it works again")
     assert live.end().rc == 0
     until(lambda: not teammates(program), "the end of all")
+
+
+@pytest.mark.spec("T6", "Z16", "E6")
+def test_it_gets_a_process_where_its_directory_is_not(program: Program, apart: list[str]) -> None:
+    script = SCRIPT | {"ada": [bash("pwd >> " + str(program.root / "log")), "ended", "on", "on"]}
+    live = program.talk(script, *apart)
+    live.say("go")
+    live.question(1)
+    kill(program, live)
+    on_another_machine(program)
+    program.project.rename(program.root / "gone")
+    program.project = program.root / "clone"
+    program.project.mkdir()
+    session = live.seen(type="system", subtype="init")["session_id"]
+    ran = program.prompt(script, *apart, FREE, "--resume", session, text="SCRIPT:after")
+    assert ran.rc == 0 and "runs in this process" not in ran.err, ran.err
+    assert events_of_ada(program)[-1]["type"] == "turn_ended"
