@@ -19,8 +19,9 @@ from teamwright.store.acts.processes import ClaimAgent, RegisterProcess
 from teamwright.store.acts.sessions import RegisterAgent, RegisterSession
 from teamwright.store.acts.tasks import ReserveTask
 from teamwright.store.db.database import open_database
+from teamwright.store.engine.entry import encode_entry
 from teamwright.store.engine.opening import read_lease
-from teamwright.store.engine.tables import Prepare, read_hosts
+from teamwright.store.engine.tables import Prepare, read_hosts, read_refused
 from teamwright.store.engine.wire.address import Address
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.rows.processes import Lease, Process
@@ -90,11 +91,14 @@ async def test_the_absence_of_the_engine_is_nobodys_silence(log: Log) -> None:
 
 @pytest.mark.spec("Z24")
 async def test_a_process_acts_only_under_the_identity_that_it_joined_with(log: Log) -> None:
-    (stolen,) = await log.entry("a", ReserveTask("crew"), name="eve")
-    assert isinstance(stolen, Fenced)
+    refused = await log.database.read(read_refused)
+    for k in (9, 2**61):  # nor does it use up the numbers of the one that has joined
+        assert await log.strange(encode_entry(ProcessId("a"), k, [ReserveTask("crew")])) == []
+    assert await log.database.read(read_refused) == refused + 2
+    assert await log.entry("a", ReserveTask("crew")) == [1]
     (never,) = await log.entry("never-joined", ReserveTask("crew"))
     assert isinstance(never, Fenced)
-    assert await log.entry("a", ReserveTask("crew")) == [1]
+    assert await log.entry("a", ReserveTask("crew")) == [2]
 
 
 async def test_a_clock_that_steps_back_stands_still(log: Log) -> None:

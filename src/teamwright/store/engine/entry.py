@@ -178,13 +178,16 @@ def _body(entry: Entry) -> Body:
 def _apply_entry(
     db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], stamp: Stamp
 ) -> Applied | None:
-    """None if the entry was published a second time."""
+    """None if the entry was published a second time, or by somebody else under the name of its process."""
+    if _is_forged(db, entry, body):
+        db.execute("UPDATE space SET refused = refused + 1")
+        return None
     before = db.execute("SELECT k FROM writers WHERE process = ?", (body.p,)).fetchone()
     if before is not None and body.k <= before[0]:
         return None
     _forgive_outage(db, stamp)
     ctx = Context(stamp.now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
-    if _may_act(db, entry, body, acts):
+    if _may_act(db, body, acts):
         db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (stamp.now, body.p))
         done = [_attempt(db, act, ctx) for act in acts]
         outcomes, quiet = [outcome for outcome, _ in done], not any(changed for _, changed in done)
@@ -201,16 +204,19 @@ def _apply_entry(
     return Applied(body.p, body.k, outcomes, encoded, quiet)
 
 
-def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]]) -> bool:
-    """A process must join first, under an identity that it keeps. One that was taken for dead must first come back."""
+def _is_forged(db: sqlite3.Connection, entry: Entry, body: Body) -> bool:
+    """A process keeps the identity under which it joined; another one may not even use up its numbers."""
+    known = db.execute("SELECT role, name FROM hosts WHERE process = ?", (body.p,)).fetchone()
+    return known is not None and known != (entry.role, entry.name)
+
+
+def _may_act(db: sqlite3.Connection, body: Body, acts: list[Act[Any]]) -> bool:
+    """A process must join first. One that was taken for dead must first come back."""
     first = acts[0] if acts else None
-    known = db.execute("SELECT role, name, gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
+    known = db.execute("SELECT gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
     if known is None:
         return body.k == 1 and isinstance(first, JoinHost)
-    role, name, gone = known
-    if (role, name) != (entry.role, entry.name):
-        return False
-    return not gone or (isinstance(first, ReturnHost) and len(acts) == 1)
+    return not known[0] or (isinstance(first, ReturnHost) and len(acts) == 1)
 
 
 def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
