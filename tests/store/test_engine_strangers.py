@@ -265,3 +265,13 @@ async def test_entries_under_the_name_of_another_process_silence_nobody(stage: S
         assert await lead.replica.read(read_refused) == refused + 2
         while await mill.replica.read(all_rows) != await lead.replica.read(all_rows):
             await anyio.sleep(0.05)
+
+
+@pytest.mark.spec("Z24")
+async def test_nobody_can_use_up_the_message_ids_of_another(stage: Stage) -> None:
+    """The server takes a message with an id that it has had for a repetition, whoever sent it."""
+    lead = await stage.join("lead")
+    rogue, last = await stage.stranger("rogue"), lead.replica._k
+    for k in range(last, last + 20):
+        await publish(rogue, "rogue", b"nonsense", f"{lead.replica.process}-{k}")
+    await begin(lead)
