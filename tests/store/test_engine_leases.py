@@ -89,6 +89,14 @@ async def test_the_absence_of_the_engine_is_nobodys_silence(log: Log) -> None:
     assert await log.entry("b", BuryHost(ProcessId("a"))) == [True]
 
 
+@pytest.mark.spec("Z22", "Z24")
+@pytest.mark.parametrize("first", [b"nonsense", encode_entry(ProcessId("a"), 9, [Beat(0, "")])])
+async def test_nor_if_the_first_entry_after_it_is_refused(log: Log, first: bytes) -> None:
+    await log.strange(first, after=60_000)
+    assert await log.entry("b", BuryHost(ProcessId("a"))) == [False]
+    assert await log.living() == ["a", "b"]
+
+
 @pytest.mark.spec("Z24")
 async def test_a_process_acts_only_under_the_identity_that_it_joined_with(log: Log) -> None:
     refused = await log.database.read(read_refused)

@@ -127,22 +127,16 @@ class ApplyEntries(Struct, frozen=True):
                 break
             now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node takes the lead
             done = None
+            _forgive_outage(db, now, cursor.at)
             if (found := _read(entry)) is None:
                 db.execute("UPDATE space SET refused = refused + 1")
             else:
                 differs = differs or _compare(db, entry, found[1])
-                done = _apply_entry(db, entry, *found, Stamp(now, cursor.at))
+                done = _apply_entry(db, entry, *found, now)
             if done is not None:
                 applied.append(done)
             cursor = _advance(db, entry, cursor, now, b"" if done is None else done.encoded)
         return Batch(read_cursor(db), applied, differs, take_touched(db))
-
-
-class Stamp(Struct, frozen=True):
-    """When an entry was stored, and the one before it."""
-
-    now: int
-    before: int
 
 
 def _read(entry: Entry) -> tuple[Body, list[Act[Any]]] | None:
@@ -175,9 +169,7 @@ def _body(entry: Entry) -> Body:
     return body
 
 
-def _apply_entry(
-    db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], stamp: Stamp
-) -> Applied | None:
+def _apply_entry(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], now: int) -> Applied | None:
     """None if the entry was published a second time, or by somebody else under the name of its process."""
     if _is_forged(db, entry, body):
         db.execute("UPDATE space SET refused = refused + 1")
@@ -185,10 +177,9 @@ def _apply_entry(
     before = db.execute("SELECT k FROM writers WHERE process = ?", (body.p,)).fetchone()
     if before is not None and body.k <= before[0]:
         return None
-    _forgive_outage(db, stamp)
-    ctx = Context(stamp.now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
+    ctx = Context(now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
     if _may_act(db, body, acts):
-        db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (stamp.now, body.p))
+        db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (now, body.p))
         done = [_attempt(db, act, ctx) for act in acts]
         outcomes, quiet = [outcome for outcome, _ in done], not any(changed for _, changed in done)
     else:
@@ -219,13 +210,13 @@ def _may_act(db: sqlite3.Connection, body: Body, acts: list[Act[Any]]) -> bool:
     return not known[0] or (isinstance(first, ReturnHost) and len(acts) == 1)
 
 
-def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
+def _forgive_outage(db: sqlite3.Connection, now: int, before: int) -> None:
     """The engine's own outage is nobody's silence: after one all leases are fresh."""
     (shortest,) = db.execute("SELECT min(lease) FROM hosts WHERE gone = 0").fetchone()
-    if shortest is not None and (stamp.now - stamp.before) * 3 > shortest * 2:
-        db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (stamp.now,))
+    if shortest is not None and (now - before) * 3 > shortest * 2:
+        db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (now,))
         for process in select_doubted(db):
-            db.execute("UPDATE hosts SET beat = ? WHERE process = ?", (stamp.now, process))
+            db.execute("UPDATE hosts SET beat = ? WHERE process = ?", (now, process))
 
 
 def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, outcomes: bytes) -> Cursor:
