@@ -14,7 +14,7 @@ from hand_log import START, Log, keep
 from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import Fenced, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, LeaveHost, ReturnHost
+from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, JoinHost, LeaveHost, ReturnHost
 from teamwright.store.acts.processes import ClaimAgent, RegisterProcess
 from teamwright.store.acts.sessions import RegisterAgent, RegisterSession
 from teamwright.store.acts.tasks import ReserveTask
@@ -107,6 +107,16 @@ async def test_a_process_acts_only_under_the_identity_that_it_joined_with(log: L
     (never,) = await log.entry("never-joined", ReserveTask("crew"))
     assert isinstance(never, Fenced)
     assert await log.entry("a", ReserveTask("crew")) == [2]
+
+
+@pytest.mark.spec("Z24")
+@pytest.mark.parametrize(("asked", "lease"), [(-(2**62), 3000), (0, 3000), (4000, 4000), (2**62, 300_000)])
+async def test_no_process_chooses_how_often_all_others_write(log: Log, asked: int, lease: int) -> None:
+    """Each gives a sign of life three times in the shortest lease, and no lease is without an end."""
+    assert (await log.strange(encode_entry(ProcessId("w"), 1, [JoinHost("box", "1", asked)])))[0].outcomes == [None]
+    assert {host.process: host.lease for host in await log.database.read(read_hosts)}["w"] == lease
+    await keep(log, "b")
+    assert await log.entry("b", BuryHost(ProcessId("a"))) == [True]
 
 
 async def test_a_clock_that_steps_back_stands_still(log: Log) -> None:
