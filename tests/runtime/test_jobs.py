@@ -41,7 +41,7 @@ class Desk:
 
     async def settle_after_crash(self, recorded: str) -> list[JobRow]:
         """After a crash, only that call's result is in a transcript; every agent had said one thing."""
-        return await self.jobs.settle_after_crash(Left({CallId(recorded)}), lambda job: self.root / job)
+        return await self.jobs.settle_after_crash(Left({CallId(recorded)}, self.root))
 
     async def letters(self) -> list[Notice]:
         return [letter.body for letter in await self.state.waiting(OWNER) if isinstance(letter.body, Notice)]
@@ -51,15 +51,19 @@ class Left(Struct):
     """Of agents without worktrees; these calls have results."""
 
     recorded: set[CallId]
+    root: Path
 
-    def answered(self, agent: AgentId, call: CallId) -> bool:
-        return call in self.recorded
+    async def answered(self, row: JobRow) -> bool:
+        return row.claim in self.recorded
 
-    def result(self, agent: AgentId) -> JobResult:
-        return JobResult(f"words of {agent}")
+    async def result(self, row: JobRow) -> JobResult:
+        return JobResult(f"words of {row.id}")
 
-    async def kept(self, agent: AgentId) -> str:
+    async def kept(self, row: JobRow) -> str:
         return ""
+
+    def output(self, row: JobRow) -> Path:
+        return self.root / row.id
 
 
 @pytest.fixture

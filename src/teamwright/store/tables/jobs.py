@@ -43,6 +43,8 @@ class JobRow(Struct, frozen=True):
     result: JobResult
     started: int
     ended: int | None
+    session: SessionId | None = None  # in which it began; None: the one at hand
+    home: SessionId | None = None  # the session that its owner belongs to
 
 
 class JobTable(Struct, eq=False):
@@ -101,7 +103,8 @@ class JobTable(Struct, eq=False):
     async def _select(self, where: str, *values: object) -> list[JobRow]:
         sql = f"""
             SELECT jobs.id, run, agents.id, jobs.kind, call, description, status, background, notice, claim, data,
-                started, ended
+                started, ended, (SELECT id FROM sessions WHERE n = jobs.session),
+                (SELECT id FROM sessions WHERE n = agents.session)
             FROM jobs JOIN agents ON agents.n = jobs.owner WHERE {where} ORDER BY jobs.n
         """  # noqa: S608
         return [_row(row) for row in await self._db.read(fetch_all(sql, values))]
