@@ -212,21 +212,24 @@ class Jobs(Struct, eq=False):
         if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
             return row
         settled = await self._end(row, remains)
-        if row.kind == "agent" and (row.status == "running" or row.notice == OWED):  # nobody was told of it
+        if row.kind == "agent" and (row.status == "running" or settled.notice == OWED):  # nobody was told of it
             settled = _with(settled, await remains.kept(row))
-        await self._post(settled, remains.output(row))
+        if settled.notice == OWED:
+            await self._post(settled, remains.output(row))
         return settled
 
     async def _end(self, row: JobRow, remains: Remains) -> JobRow:
+        """The row as it is stored then."""
         if row.status == "running":
             what = "It can be continued by SendMessage." if row.kind == "agent" else "It was stopped."
             error = f"The program ended while this was running. {what}"
             had = await remains.result(row) if row.kind == "agent" else row.result
             result = replace(had, error=error, summary=f"{row.description}: ended with the program")
             await self._table.finish(row.id, row.run, "killed", result, owed=row.background)
-            return replace(row, status="killed", result=result)
+            return replace(row, status="killed", result=result, notice=OWED if row.background else NONE)
         if row.notice == CLAIMED and not await remains.answered(row):
             await self._table.owe_again(row.id, row.run)
+            return replace(row, notice=OWED)
         return row
 
     async def _post(self, row: JobRow, output: Path) -> None:
