@@ -205,7 +205,7 @@ class Jobs(Struct, eq=False):
 
     async def settle_below(self, agent: AgentId, remains: Remains) -> None:
         """The same for an agent whose own process is gone, and for those that it has started."""
-        for row in await self._table.below(agent):
+        for row in await self._table.untold_below(agent):
             await self._settle(row, remains)
 
     async def _settle(self, row: JobRow, remains: Remains) -> JobRow:
