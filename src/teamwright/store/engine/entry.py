@@ -34,8 +34,9 @@ _COMPRESSED = b"\xfd7zXZ\x00"
 # how `lzma.compress(data, preset=1)` begins: a CRC64, one filter, a dictionary of 1 MiB
 _PRESET = bytes.fromhex("fd377a585a000004e6d6b4460200210110000000a8708e86")
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)  # texts are passed over whole
-# caused by values: the same everywhere
+# caused by values: the same everywhere. Their words are not, since they are those of SQLite and Python.
 _FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)
+_CONTRADICTS, _UNFIT = "it contradicts what is stored", "a value of it cannot be stored"
 # caused by acts of a worker, which may hold anything; in acts of a lead they are faults of the program
 _ODD = (ValueError, TypeError, LookupError, AttributeError, RecursionError, msgspec.MsgspecError)
 _SILENT = "This process was not heard for longer than its lease: nothing was stored, and others may go on in its place."
@@ -264,7 +265,9 @@ def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> tuple[Any, 
     except StoreError as error:
         outcome = type(error)(str(error))
     except _FAULTS as error:
-        outcome = StoreError(f"Nothing was stored: {error}.")
+        why = _CONTRADICTS if isinstance(error, sqlite3.IntegrityError) else _UNFIT
+        outcome = StoreError(f"Nothing was stored: {why}.")
+        outcome.__cause__ = error  # for whoever looks for the fault on this machine
     except _ODD:
         if ctx.role != "worker":
             raise
