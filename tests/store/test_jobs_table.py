@@ -1,4 +1,4 @@
-"""Jobs in the store: what became of a call, and of the jobs below an agent, costs the same in a home with many."""
+"""What a resume reads of jobs, agents and their processes costs the same in a home with many of them."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -14,6 +14,7 @@ from teamwright.store.db.database import open_database
 from teamwright.store.db.schema import STEPS
 from teamwright.store.db.schema_later import JOB_OWNERS
 from teamwright.store.tables.jobs import NONE, JobRow, JobTable, NewAgent
+from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.state import StateStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_machine]
@@ -45,6 +46,12 @@ async def begin(state: StateStore, session: SessionId, id: str, *, owner: str, a
     await JobTable(state.database).begin(replace(row, call=CallId(f"call-{id}")), session, agent=made)
 
 
+async def plans_of(state: StateStore, sqls: list[str]) -> list[str]:
+    return await state.database.read(
+        lambda db: [row[3] for sql in sqls for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    )
+
+
 @pytest.mark.spec("A2", "B4")
 async def test_what_became_of_a_call_and_of_jobs_is_found_without_a_look_at_all_others(state: StateStore) -> None:
     table, sqls = JobTable(state.database), list[str]()
@@ -55,11 +62,22 @@ async def test_what_became_of_a_call_and_of_jobs_is_found_without_a_look_at_all_
     assert found is not None and found.id == "lasts-1" and (found.session, found.home) == (SESSIONS[1],) * 2
     assert [row.id for row in untold] == ["help-1", "lasts-1"]
     asked = [sql for sql in sqls if "FROM jobs" in sql]
-    plans = await state.database.read(
-        lambda db: [row[3] for sql in asked for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
-    )
+    plans = await plans_of(state, asked)
     assert len(asked) == 2
     assert not [line for line in plans if "SCAN jobs" in line or "SCAN agents" in line or "AUTOMATIC" in line], plans
+
+
+@pytest.mark.spec("T6")
+async def test_whom_living_processes_run_is_found_by_the_processes(state: StateStore, tmp_path: Path) -> None:
+    """Leases of earlier agents stay."""
+    table, sqls = ProcessTable(state.database, tmp_path / "run"), list[str]()
+    own = await table.register(SESSIONS[0])
+    await table.claim_agent(AgentId("ada-0"), own.id)
+    await state.database.read(lambda db: db.set_trace_callback(sqls.append))
+    assert await table.held() == ["ada-0"]
+    await state.database.read(lambda db: db.set_trace_callback(None))
+    plans = await plans_of(state, [sql for sql in sqls if "leases" in sql])
+    assert plans and not [line for line in plans if "SCAN leases" in line], plans
 
 
 @pytest.mark.spec("Z1")
