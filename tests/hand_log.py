@@ -19,15 +19,21 @@ class Log:
     def __init__(self, database: Database) -> None:
         self.database, self.at, self._seq, self._k = database, START, 0, dict[str, int]()
 
-    async def entry(self, process: str, *acts: Act[Any], after: int = 1, name: str = "ada") -> list[Any]:
+    async def entry(self, process: str, *acts: Act[Any], after: int = 1) -> list[Any]:
         """Append an entry this many milliseconds after the previous one; return its outcome."""
         self.at, self._seq = self.at + after, self._seq + 1
         self._k[process] = self._k.get(process, 0) + 1
         data = encode_entry(ProcessId(process), self._k[process], list(acts))
-        batch = await self.database.write(ApplyEntries([Entry(self._seq, self.at, "lead", name, data)]))
+        batch = await self.database.write(ApplyEntries([Entry(self._seq, self.at, "lead", "ada", data)]))
         (applied,) = batch.applied
         assert isinstance(applied, Applied)
         return applied.outcomes
+
+    async def strange(self, data: bytes, after: int = 1) -> list[Applied]:
+        """Append what a worker of another name has written; return what was applied."""
+        self.at, self._seq = self.at + after, self._seq + 1
+        batch = await self.database.write(ApplyEntries([Entry(self._seq, self.at, "worker", "eve", data)]))
+        return batch.applied
 
     async def join(self, process: str, lease: int = 3000) -> None:
         await self.entry(process, JoinHost("box", "1", lease))

@@ -41,25 +41,29 @@ class Desk:
 
     async def settle_after_crash(self, recorded: str) -> list[JobRow]:
         """After a crash, only that call's result is in a transcript; every agent had said one thing."""
-        return await self.jobs.settle_after_crash(Left({CallId(recorded)}), lambda job: self.root / job)
+        return await self.jobs.settle_after_crash(Left({CallId(recorded)}, self.root))
 
     async def letters(self) -> list[Notice]:
         return [letter.body for letter in await self.state.waiting(OWNER) if isinstance(letter.body, Notice)]
 
 
 class Left(Struct):
-    """Of agents without worktrees; these calls have results."""
+    """Of agents with worktrees; these calls have results."""
 
     recorded: set[CallId]
+    root: Path
 
-    def answered(self, agent: AgentId, call: CallId) -> bool:
-        return call in self.recorded
+    async def answered(self, row: JobRow) -> bool:
+        return row.claim in self.recorded
 
-    def result(self, agent: AgentId) -> JobResult:
-        return JobResult(f"words of {agent}")
+    async def result(self, row: JobRow) -> JobResult:
+        return JobResult(f"words of {row.id}")
 
-    async def kept(self, agent: AgentId) -> str:
-        return ""
+    async def kept(self, row: JobRow) -> str:
+        return f"tree of {row.id}"
+
+    def output(self, row: JobRow) -> Path:
+        return self.root / row.id
 
 
 @pytest.fixture
@@ -160,7 +164,8 @@ async def test_after_a_crash_each_kind_of_row_is_settled_by_what_is_true(desk: D
     }  # fmt: skip
     letters = {letter.job: letter for letter in await again.letters()}
     assert set(letters) == {"running", "owed", "lost"} and "SendMessage" in letters[JobId("running")].result
-    assert "words of running" in letters[JobId("running")].result and letters[JobId("owed")].result == "fine"
+    assert "words of running" in letters[JobId("running")].result and "fine" in letters[JobId("owed")].result
+    assert all(f"tree of {id}" in letter.result for id, letter in letters.items())
     await again.settle_after_crash("recorded")
     assert len(await again.letters()) == 3  # once, however often it is resumed
 

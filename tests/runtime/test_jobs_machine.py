@@ -19,7 +19,7 @@ from teamwright.core.data.letter import Notice
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.agents.inbox import AgentInbox
 from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
-from teamwright.store.tables.jobs import JobTable
+from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.state import StateStore
 
 SESSION, OWNER = SessionId("11111111-1111-4111-8111-111111111111"), AgentId("11111111-1111-4111-8111-111111111111")
@@ -195,16 +195,19 @@ class Telling(RuleBasedStateMachine):
     async def _crash(self) -> None:
         await self.state.close()
         await self._open()
-        await self.jobs.settle_after_crash(self, lambda job: self.dir / job)
+        await self.jobs.settle_after_crash(self)
 
-    def answered(self, agent: AgentId, call: CallId) -> bool:
-        return call in self.recorded
+    async def answered(self, row: JobRow) -> bool:
+        return row.claim in self.recorded
 
-    def result(self, agent: AgentId) -> JobResult:
+    async def result(self, row: JobRow) -> JobResult:
         return JobResult()
 
-    async def kept(self, agent: AgentId) -> str:
+    async def kept(self, row: JobRow) -> str:
         return ""
+
+    def output(self, row: JobRow) -> Path:
+        return self.dir / row.id
 
     # --- invariants
 

@@ -132,8 +132,10 @@ async def test_what_cannot_be_applied_is_refused_everywhere_alike(hosts: list[Ho
         await state.register_agent(AgentId("x"), S, None, "x", "x", 0)
     with pytest.raises(StoreError, match="Nothing was stored"):  # text that is not valid Unicode
         await state.register_session(SessionId("\ud800"), "/", 1)
-    with pytest.raises(StoreError, match="Nothing was stored: Python int too large"):
+    with pytest.raises(StoreError, match="Nothing was stored: a value of it cannot be stored"):
         await state.register_session(S, "/", 2**70)
+    with pytest.raises(StoreError, match="Nothing was stored: it contradicts what is stored"):  # not SQLite's words
+        await hosts[0].replica.write(JoinHost("here", "1", 15_000))
     await furnish(hosts[0])
     await same_everywhere(hosts)
 

@@ -14,13 +14,14 @@ from hand_log import START, Log, keep
 from teamwright.core.data.team import ProcessId, Refused
 from teamwright.core.errors import Fenced, StoreError, UsageError
 from teamwright.core.ids import AgentId, SessionId
-from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, LeaveHost, ReturnHost
+from teamwright.store.acts.hosts import KEPT, Beat, BuryHost, JoinHost, LeaveHost, ReturnHost
 from teamwright.store.acts.processes import ClaimAgent, RegisterProcess
 from teamwright.store.acts.sessions import RegisterAgent, RegisterSession
 from teamwright.store.acts.tasks import ReserveTask
 from teamwright.store.db.database import open_database
+from teamwright.store.engine.entry import encode_entry
 from teamwright.store.engine.opening import read_lease
-from teamwright.store.engine.tables import Prepare, read_hosts
+from teamwright.store.engine.tables import Prepare, read_hosts, read_refused
 from teamwright.store.engine.wire.address import Address
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.store.tables.rows.processes import Lease, Process
@@ -88,13 +89,34 @@ async def test_the_absence_of_the_engine_is_nobodys_silence(log: Log) -> None:
     assert await log.entry("b", BuryHost(ProcessId("a"))) == [True]
 
 
+@pytest.mark.spec("Z22", "Z24")
+@pytest.mark.parametrize("first", [b"nonsense", encode_entry(ProcessId("a"), 9, [Beat(0, "")])])
+async def test_nor_if_the_first_entry_after_it_is_refused(log: Log, first: bytes) -> None:
+    await log.strange(first, after=60_000)
+    assert await log.entry("b", BuryHost(ProcessId("a"))) == [False]
+    assert await log.living() == ["a", "b"]
+
+
 @pytest.mark.spec("Z24")
 async def test_a_process_acts_only_under_the_identity_that_it_joined_with(log: Log) -> None:
-    (stolen,) = await log.entry("a", ReserveTask("crew"), name="eve")
-    assert isinstance(stolen, Fenced)
+    refused = await log.database.read(read_refused)
+    for k in (9, 2**61):  # nor does it use up the numbers of the one that has joined
+        assert await log.strange(encode_entry(ProcessId("a"), k, [ReserveTask("crew")])) == []
+    assert await log.database.read(read_refused) == refused + 2
+    assert await log.entry("a", ReserveTask("crew")) == [1]
     (never,) = await log.entry("never-joined", ReserveTask("crew"))
     assert isinstance(never, Fenced)
-    assert await log.entry("a", ReserveTask("crew")) == [1]
+    assert await log.entry("a", ReserveTask("crew")) == [2]
+
+
+@pytest.mark.spec("Z24")
+@pytest.mark.parametrize(("asked", "lease"), [(-(2**62), 3000), (0, 3000), (4000, 4000), (2**62, 300_000)])
+async def test_no_process_chooses_how_often_all_others_write(log: Log, asked: int, lease: int) -> None:
+    """Each gives a sign of life three times in the shortest lease, and no lease is without an end."""
+    assert (await log.strange(encode_entry(ProcessId("w"), 1, [JoinHost("box", "1", asked)])))[0].outcomes == [None]
+    assert {host.process: host.lease for host in await log.database.read(read_hosts)}["w"] == lease
+    await keep(log, "b")
+    assert await log.entry("b", BuryHost(ProcessId("a"))) == [True]
 
 
 async def test_a_clock_that_steps_back_stands_still(log: Log) -> None:

@@ -1,4 +1,4 @@
-"""Lines that a worker sends under the name of an agent that it does not run: nobody accepts them, nobody is held up.
+"""What a worker sends under the name of an agent or a process that it does not run: nobody accepts it or is held up.
 
 The stranger is a real identity of the server, with the rights that `engine init` gives to workers.
 """
@@ -17,16 +17,20 @@ from msgspec.structs import replace
 from nats.aio.client import Client
 
 from engine_kit import Server
+from journal import all_rows
 from program import Program
 from teamwright.core.data.letter import PERSON, Letter, Prompt
 from teamwright.core.data.message import Text
 from teamwright.core.errors import Fenced
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId
 from teamwright.core.policies.placing import Needs
+from teamwright.store.acts.hosts import Beat
 from teamwright.store.acts.jobs import BeginJob
 from teamwright.store.acts.remotes import BeginRemote, ClaimRemote, OfferSlots, StartRemote
+from teamwright.store.engine.entry import encode_entry
 from teamwright.store.engine.port import EngineError
 from teamwright.store.engine.space import Joining, Space, open_space
+from teamwright.store.engine.tables import read_refused
 from teamwright.store.engine.wire.address import Address, read_address
 from teamwright.store.engine.wire.lines import Place
 from teamwright.store.tables.jobs import NewAgent
@@ -116,6 +120,12 @@ async def send(client: Client, name: str, agent: str, text: bytes, **headers: st
     """Store it in the engine, whoever is to read it."""
     told = {name.replace("_", "-"): value for name, value in headers.items()}
     said = await client.request(f"tw.main.lines.worker.{name}.{agent}", text, timeout=10, headers=told)
+    assert "error" not in json.loads(said.data), said.data
+
+
+async def publish(client: Client, name: str, entry: bytes, id: str) -> None:
+    """Append it to the log, whoever is to apply it."""
+    said = await client.request(f"tw.main.log.worker.{name}", entry, timeout=10, headers={"Nats-Msg-Id": id})
     assert "error" not in json.loads(said.data), said.data
 
 
@@ -241,3 +251,27 @@ async def test_a_machine_that_is_behind_the_log_passes_nobody_over(stage: Stage,
     with pytest.raises(EngineError, match="behind the engine's log"):
         await behind.lines.pull(AGENT, tmp_path / "copy")
     assert (tmp_path / "copy").read_text() == "what was there\n"
+
+
+@pytest.mark.spec("Z24")
+async def test_entries_under_the_name_of_another_process_silence_nobody(stage: Stage) -> None:
+    lead, mill = await stage.join("lead"), await stage.join("mill")
+    await begin(lead)
+    rogue, refused = await stage.stranger("rogue"), await lead.replica.read(read_refused)
+    for n, victim in enumerate((lead, mill)):
+        await publish(rogue, "rogue", encode_entry(victim.replica.process, 2**61, [Beat(0, "")]), f"forged-{n}")
+    await take(mill)
+    with anyio.fail_after(LIMIT):
+        assert await lead.replica.read(read_refused) == refused + 2
+        while await mill.replica.read(all_rows) != await lead.replica.read(all_rows):
+            await anyio.sleep(0.05)
+
+
+@pytest.mark.spec("Z24")
+async def test_nobody_can_use_up_the_message_ids_of_another(stage: Stage) -> None:
+    """The server takes a message with an id that it has had for a repetition, whoever sent it."""
+    lead = await stage.join("lead")
+    rogue, last = await stage.stranger("rogue"), lead.replica._k
+    for k in range(last, last + 20):
+        await publish(rogue, "rogue", b"nonsense", f"{lead.replica.process}-{k}")
+    await begin(lead)

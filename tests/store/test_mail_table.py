@@ -106,6 +106,20 @@ async def test_a_broadcast_beyond_the_rate_reaches_nobody(house: House) -> None:
 
 
 @pytest.mark.one_machine
+@pytest.mark.spec("X11", "X7", "C1")
+async def test_a_broadcast_counts_even_if_its_first_reader_can_take_no_more(house: House) -> None:
+    crew = [await house.join(f"m{n}") for n in range(3)]
+    for _ in range(20):
+        await house.mail.post_mail(house.note(house.lead, crew[0], control=True))
+    for n in range(31):
+        ids = [f"m-lead-c{n}", f"m-lead-c{n}-1", f"m-lead-c{n}-2"]
+        notes = [house.note(house.lead, m, id=ids[k], part=k) for k, m in enumerate(crew)]
+        codes = [code(o) if isinstance(o, Refused) else "" for o in await house.mail.post_all(notes)]
+        await house.state.delivered([note.letter.id for note in notes[1:]])
+        assert codes == (["too_many"] * 3 if n == 30 else ["inbox_full", "", ""]), n
+
+
+@pytest.mark.one_machine
 @pytest.mark.spec("X11")
 async def test_what_the_program_sends_does_not_count_for_the_rate(house: House) -> None:
     """For example the prompts of new teammates, and idle notices."""

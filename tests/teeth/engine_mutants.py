@@ -54,7 +54,7 @@ ENGINE_MUTANTS = [
     ),
     (
         "store/engine/entry.py",
-        "ctx = Context(stamp.now, ",
+        "ctx = Context(now, ",
         "ctx = Context(__import__('time').time_ns(), ",
         "store/test_engine.py::test_of_many_machines_one_gets_each_task",
     ),

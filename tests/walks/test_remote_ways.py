@@ -195,3 +195,23 @@ def test_a_worker_fetches_the_code_from_a_remote_that_its_person_allows(stage: S
     assert ran.rc == 0 and [told["status"] for told in notices(ran)] == ["completed"], ran.err
     branch = next(line.strip() for line in stage.git("branch", "--list", "worktree-*").splitlines())
     assert stage.git("show", f"{branch}:copy") == "hello\n"
+
+
+@pytest.mark.spec("B11", "Z8")
+def test_what_a_sub_agent_had_said_on_a_lost_worker_is_told(stage: Stage) -> None:
+    first = stage.worker("w1")
+    helps = tool("Agent", description="helps", prompt="SCRIPT:help", run_in_background=True)
+    far = [[helps], [stage.mark("one", then=stage.gate("never"))], ["I know"], ["the end"]]
+    help = [["half of the report", stage.mark("two", then=stage.gate("never"))]]
+    process = stage.start(stage.script(main=[[away("far")], ["waiting"], ["end"]], far=far, help=help))
+    until(lambda: sorted(stage.lines()) == ["one", "two"], "they do not work")
+    second = stage.worker("w2")
+    first.kill()
+    ran = ended(process)
+    taken = [
+        line
+        for path in second.home.glob(".teamwright/engines/*/projects/*/*/agents/*.jsonl")
+        for line in path.read_text().splitlines()
+        if '"letters_taken"' in line and "task-notification" in line
+    ]
+    assert ran.rc == 0 and len(taken) == 1 and "half of the report" in taken[0], (ran.err, taken)

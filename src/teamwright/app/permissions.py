@@ -44,6 +44,8 @@ class Standings:
         rules = self._services.extensions.rules_of(id) + self._own(found.denied)
         fence, mode, color = self._services.sandbox, self.mode(id), self._color(found)
         readable, fencing, project = self._readable, None, str(self._services.workspace.project)
+        if (files := self._services.agents.lodgers.get(id)) is not None:
+            readable = (*readable, *_resolved(files.outputs, files.jobs))
         if fence is not None:
             fencing = fence.fencing(id, found.desk, mode)
             readable = (*readable, fence.scratch_of(found.desk))

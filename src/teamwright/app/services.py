@@ -319,7 +319,7 @@ class Services:
             return None
         from teamwright.app.teams.places import open_places  # noqa: PLC0415
 
-        return open_places(asked, self.options, self.workspace, self.notes, self.since)
+        return open_places(asked, self.options, self.workspace, self.notes, self.since, lambda: self.moved)
 
     @lazy
     def remotes(self) -> "RemoteAgents | None":

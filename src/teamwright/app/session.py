@@ -194,9 +194,9 @@ async def _take_over(services: Services, opened: Opened) -> None:
     options, state = services.options, services.store.state
     table = JobTable(state.database)
     agents = await table.agents(opened.id)
-    remains = RemainsOnDisk(services.agents.files_of, main=AgentId(opened.id), history=opened.history)
+    remains = RemainsOnDisk(services.agents, main=AgentId(opened.id), history=opened.history)
     held = await _run_elsewhere(services, agents) if agents else ()
-    rows = await services.jobs.settle_after_crash(remains, services.agents.output, held=held)
+    rows = await services.jobs.settle_after_crash(remains, held=held)
     if agents:
         _know(services, agents, rows)
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:

@@ -24,6 +24,7 @@ def make_agents(services: "Services") -> AgentFactory:
         services=services,
         session=store.session,
         files=store.files,
+        home=store.home or services.workspace.home,
         bus=services.bus,
         state=state,
         model=models.routed,

@@ -25,7 +25,7 @@ class TeammateServices(Services):
 
     def __init__(self, setup: Setup, store: Store, packed: Packed) -> None:
         super().__init__(setup, store, packed.since)
-        self._packed = packed
+        self._packed, self.moved = packed, packed.moved
         self.answer = PermissionForwarder(self, packed.agent).put
 
     @property
@@ -70,9 +70,12 @@ async def _open_store(setup: Setup, packed: Packed) -> Store:
         lock = hold(home.run / f"teammate-{packed.agent}.lock", 5.0)
         if lock is None:
             raise SessionMissing(f"the teammate {packed.agent} runs in another process already")
+        files = SessionFiles(path)
+        if space is not None:  # its transcript is this process's own from here on, by that lock
+            await space.transcripts.fetch(packed.agent, files.agent(packed.agent), files.prompts)
         state = await StateStore.open(home.state) if space is None else StateStore(space.database)
     except BaseException:
         if space is not None:
             await space.close()
         raise
-    return Store(packed.session, SessionFiles(path), state, lock, space=space, home=space and home)
+    return Store(packed.session, files, state, lock, space=space, home=space and home)

@@ -28,7 +28,7 @@ from teamwright.runtime.extensions.hook_services import CompactHooks
 from teamwright.runtime.services import Services, SessionTurn
 from teamwright.runtime.trouble import Trouble
 from teamwright.store.files import prompts, transcripts
-from teamwright.store.files.paths import SessionFiles
+from teamwright.store.files.paths import Home, SessionFiles
 from teamwright.store.files.transcripts import Transcript, Transcripts
 from teamwright.store.tables.state import StateStore
 
@@ -37,6 +37,7 @@ class AgentFactory(Struct, kw_only=True):
     services: Services  # what its agents reach through their tools
     session: SessionId
     files: SessionFiles
+    home: Home  # where sessions' files are
     bus: Bus
     state: StateStore
     model: Model

@@ -26,16 +26,20 @@ Ring = Callable[[AgentId], None]
 class Remains(Protocol):
     """What agents of a process that is gone have left."""
 
-    def answered(self, agent: AgentId, call: CallId) -> bool:
-        """Whether the result of this call is in its agent's transcript."""
+    async def answered(self, row: JobRow) -> bool:
+        """Whether the result of the call that claimed its notice is in its owner's transcript."""
         ...
 
-    def result(self, agent: AgentId) -> JobResult:
+    async def result(self, row: JobRow) -> JobResult:
         """What an agent at work had said since its last end, and what it had used."""
         ...
 
-    async def kept(self, agent: AgentId) -> str:
-        """Words about its worktree, for the end of its report."""
+    async def kept(self, row: JobRow) -> str:
+        """Words about an agent's worktree, for the end of its report."""
+        ...
+
+    def output(self, row: JobRow) -> Path:
+        """The file with its output."""
         ...
 
 
@@ -190,41 +194,42 @@ class Jobs(Struct, eq=False):
         """A reader has seen the end itself and needs no letter. False if the letter came first."""
         return await self._table.claim(job.id, job.run, call, letter_id(job.id, job.run))
 
-    async def settle_after_crash(
-        self, remains: Remains, output: Callable[[JobId], Path], *, held: Collection[AgentId] = ()
-    ) -> list[JobRow]:
+    async def settle_after_crash(self, remains: Remains, *, held: Collection[AgentId] = ()) -> list[JobRow]:
         """At resume: end what was running, post what is owed, and owe again what was claimed by a call without a
         result.
 
         Jobs of agents in `held` are left alone. Returns every run of every job.
         """
         rows = await self._table.all(self._session)
-        return [row if row.owner in held else await self._settle(row, remains, output) for row in rows]
+        return [row if row.owner in held else await self._settle(row, remains) for row in rows]
 
-    async def settle_below(self, agent: AgentId, remains: Remains, output: Callable[[JobId], Path]) -> None:
+    async def settle_below(self, agent: AgentId, remains: Remains) -> None:
         """The same for an agent whose own process is gone, and for those that it has started."""
-        for row in await self._table.below(agent):
-            await self._settle(row, remains, output)
+        for row in await self._table.untold_below(agent):
+            await self._settle(row, remains)
 
-    async def _settle(self, row: JobRow, remains: Remains, output: Callable[[JobId], Path]) -> JobRow:
+    async def _settle(self, row: JobRow, remains: Remains) -> JobRow:
         if row.kind == "remote":  # it goes on elsewhere, and its end is reported along with what it has made
             return row
         settled = await self._end(row, remains)
-        if row.kind == "agent" and (row.status == "running" or row.notice == OWED):  # nobody was told of it
-            settled = _with(settled, await remains.kept(AgentId(row.id)))
-        await self._post(settled, output(row.id))
+        if row.kind == "agent" and (row.status == "running" or settled.notice == OWED):  # nobody was told of it
+            settled = _with(settled, await remains.kept(row))
+        if settled.notice == OWED:
+            await self._post(settled, remains.output(row))
         return settled
 
     async def _end(self, row: JobRow, remains: Remains) -> JobRow:
+        """The row as it is stored then."""
         if row.status == "running":
             what = "It can be continued by SendMessage." if row.kind == "agent" else "It was stopped."
             error = f"The program ended while this was running. {what}"
-            had = remains.result(AgentId(row.id)) if row.kind == "agent" else row.result
+            had = await remains.result(row) if row.kind == "agent" else row.result
             result = replace(had, error=error, summary=f"{row.description}: ended with the program")
             await self._table.finish(row.id, row.run, "killed", result, owed=row.background)
-            return replace(row, status="killed", result=result)
-        if row.notice == CLAIMED and not (row.claim and remains.answered(row.owner, row.claim)):
+            return replace(row, status="killed", result=result, notice=OWED if row.background else NONE)
+        if row.notice == CLAIMED and not await remains.answered(row):
             await self._table.owe_again(row.id, row.run)
+            return replace(row, notice=OWED)
         return row
 
     async def _post(self, row: JobRow, output: Path) -> None:

@@ -32,9 +32,7 @@ class JobMaker:
         if not agents.files_of(agent).agent(agent).is_file():
             return self._begin()
         jobs = agents.services.supervisor.jobs
-        await jobs.settle_below(
-            agent, RemainsOnDisk(agents.files_of), agents.output
-        )  # they ended with the worker before
+        await jobs.settle_below(agent, RemainsOnDisk(agents))  # they ended with the worker before
         transcript, history = await agents.reopen(agent)
         return (self._begin if history.rendered is None else self._go_on)(transcript, history)
 

@@ -14,6 +14,7 @@ from teamwright.store.acts.act import Context
 from teamwright.store.tables.rows.remotes import forgive_worker, place_waiting, select_doubted, take_back
 
 DOUBT = 3  # leases of silence after which a worker is taken to have died with what it ran
+LEASES = 3000, 300_000  # milliseconds, at least and at most: with a shorter one all others would write all the time
 KEPT = 24 * 60 * 60 * 1000  # milliseconds for which a process that is gone is remembered
 
 
@@ -36,7 +37,8 @@ class JoinHost(Struct, frozen=True):
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """
         who = (ctx.process, ctx.role, ctx.name, self.host, self.version)
-        db.execute(sql, (*who, self.lease, ctx.now, ctx.now))
+        lease = max(LEASES[0], min(self.lease, LEASES[1]))
+        db.execute(sql, (*who, lease, ctx.now, ctx.now))
 
 
 class Beat(Struct, frozen=True):

@@ -4,7 +4,7 @@ Names that repeat (agents, sessions, models) are numbers in the rows that refer 
 Tables of later steps (rosters, tasks, claims, requests, leases) refer to `agents` and `sessions` in the same way.
 """
 
-from teamwright.store.db.schema_later import AUTHORS, LANDING, ROUNDS, SCHEDULES, VOLLEYS
+from teamwright.store.db.schema_later import AUTHORS, JOB_OWNERS, LANDING, ROUNDS, SCHEDULES, VOLLEYS
 from teamwright.store.db.schema_tasks import TASKS
 from teamwright.store.db.schema_teams import TEAMS
 
@@ -94,4 +94,4 @@ _SECOND = (
 )
 
 Step = tuple[str, ...]
-STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS, LANDING, VOLLEYS)
+STEPS: tuple[Step, ...] = (_FIRST, _SECOND, TASKS, TEAMS, SCHEDULES, AUTHORS, ROUNDS, LANDING, VOLLEYS, JOB_OWNERS)

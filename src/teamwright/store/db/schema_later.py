@@ -101,3 +101,10 @@ VOLLEYS = (
     END
     """,
 )
+
+# Indexes for the jobs of an agent, and for those that it has started: in a home with many sessions, all jobs and all
+# agents were looked at.
+JOB_OWNERS = (
+    "CREATE INDEX jobs_by_owner ON jobs (owner, call)",
+    "CREATE INDEX agents_by_parent ON agents (parent)",
+)

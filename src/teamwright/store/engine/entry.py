@@ -34,8 +34,9 @@ _COMPRESSED = b"\xfd7zXZ\x00"
 # how `lzma.compress(data, preset=1)` begins: a CRC64, one filter, a dictionary of 1 MiB
 _PRESET = bytes.fromhex("fd377a585a000004e6d6b4460200210110000000a8708e86")
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)  # texts are passed over whole
-# caused by values: the same everywhere
+# caused by values: the same everywhere. Their words are not, since they are those of SQLite and Python.
 _FAULTS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError, UnicodeError)
+_CONTRADICTS, _UNFIT = "it contradicts what is stored", "a value of it cannot be stored"
 # caused by acts of a worker, which may hold anything; in acts of a lead they are faults of the program
 _ODD = (ValueError, TypeError, LookupError, AttributeError, RecursionError, msgspec.MsgspecError)
 _SILENT = "This process was not heard for longer than its lease: nothing was stored, and others may go on in its place."
@@ -127,22 +128,16 @@ class ApplyEntries(Struct, frozen=True):
                 break
             now = max(entry.at_ms, cursor.at)  # the engine's clock may step back when another node takes the lead
             done = None
+            _forgive_outage(db, now, cursor.at)
             if (found := _read(entry)) is None:
                 db.execute("UPDATE space SET refused = refused + 1")
             else:
                 differs = differs or _compare(db, entry, found[1])
-                done = _apply_entry(db, entry, *found, Stamp(now, cursor.at))
+                done = _apply_entry(db, entry, *found, now)
             if done is not None:
                 applied.append(done)
             cursor = _advance(db, entry, cursor, now, b"" if done is None else done.encoded)
         return Batch(read_cursor(db), applied, differs, take_touched(db))
-
-
-class Stamp(Struct, frozen=True):
-    """When an entry was stored, and the one before it."""
-
-    now: int
-    before: int
 
 
 def _read(entry: Entry) -> tuple[Body, list[Act[Any]]] | None:
@@ -175,17 +170,17 @@ def _body(entry: Entry) -> Body:
     return body
 
 
-def _apply_entry(
-    db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], stamp: Stamp
-) -> Applied | None:
-    """None if the entry was published a second time."""
+def _apply_entry(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]], now: int) -> Applied | None:
+    """None if the entry was published a second time, or by somebody else under the name of its process."""
+    if _is_forged(db, entry, body):
+        db.execute("UPDATE space SET refused = refused + 1")
+        return None
     before = db.execute("SELECT k FROM writers WHERE process = ?", (body.p,)).fetchone()
     if before is not None and body.k <= before[0]:
         return None
-    _forgive_outage(db, stamp)
-    ctx = Context(stamp.now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
-    if _may_act(db, entry, body, acts):
-        db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (stamp.now, body.p))
+    ctx = Context(now, partial(is_joined, db), entry.role, body.p, entry.name, keeps_dead=True)
+    if _may_act(db, body, acts):
+        db.execute("UPDATE hosts SET beat = ? WHERE process = ? AND gone = 0", (now, body.p))
         done = [_attempt(db, act, ctx) for act in acts]
         outcomes, quiet = [outcome for outcome, _ in done], not any(changed for _, changed in done)
     else:
@@ -201,25 +196,28 @@ def _apply_entry(
     return Applied(body.p, body.k, outcomes, encoded, quiet)
 
 
-def _may_act(db: sqlite3.Connection, entry: Entry, body: Body, acts: list[Act[Any]]) -> bool:
-    """A process must join first, under an identity that it keeps. One that was taken for dead must first come back."""
+def _is_forged(db: sqlite3.Connection, entry: Entry, body: Body) -> bool:
+    """A process keeps the identity under which it joined; another one may not even use up its numbers."""
+    known = db.execute("SELECT role, name FROM hosts WHERE process = ?", (body.p,)).fetchone()
+    return known is not None and known != (entry.role, entry.name)
+
+
+def _may_act(db: sqlite3.Connection, body: Body, acts: list[Act[Any]]) -> bool:
+    """A process must join first. One that was taken for dead must first come back."""
     first = acts[0] if acts else None
-    known = db.execute("SELECT role, name, gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
+    known = db.execute("SELECT gone FROM hosts WHERE process = ?", (body.p,)).fetchone()
     if known is None:
         return body.k == 1 and isinstance(first, JoinHost)
-    role, name, gone = known
-    if (role, name) != (entry.role, entry.name):
-        return False
-    return not gone or (isinstance(first, ReturnHost) and len(acts) == 1)
+    return not known[0] or (isinstance(first, ReturnHost) and len(acts) == 1)
 
 
-def _forgive_outage(db: sqlite3.Connection, stamp: Stamp) -> None:
+def _forgive_outage(db: sqlite3.Connection, now: int, before: int) -> None:
     """The engine's own outage is nobody's silence: after one all leases are fresh."""
     (shortest,) = db.execute("SELECT min(lease) FROM hosts WHERE gone = 0").fetchone()
-    if shortest is not None and (stamp.now - stamp.before) * 3 > shortest * 2:
-        db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (stamp.now,))
+    if shortest is not None and (now - before) * 3 > shortest * 2:
+        db.execute("UPDATE hosts SET beat = ? WHERE gone = 0", (now,))
         for process in select_doubted(db):
-            db.execute("UPDATE hosts SET beat = ? WHERE process = ?", (stamp.now, process))
+            db.execute("UPDATE hosts SET beat = ? WHERE process = ?", (now, process))
 
 
 def _advance(db: sqlite3.Connection, entry: Entry, cursor: Cursor, now: int, outcomes: bytes) -> Cursor:
@@ -267,7 +265,9 @@ def _attempt(db: sqlite3.Connection, act: Act[Any], ctx: Context) -> tuple[Any, 
     except StoreError as error:
         outcome = type(error)(str(error))
     except _FAULTS as error:
-        outcome = StoreError(f"Nothing was stored: {error}.")
+        why = _CONTRADICTS if isinstance(error, sqlite3.IntegrityError) else _UNFIT
+        outcome = StoreError(f"Nothing was stored: {why}.")
+        outcome.__cause__ = error  # for whoever looks for the fault on this machine
     except _ODD:
         if ctx.role != "worker":
             raise

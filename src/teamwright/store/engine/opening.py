@@ -10,7 +10,7 @@ from teamwright import __version__
 from teamwright.core.data.team import ProcessId
 from teamwright.core.errors import UsageError
 from teamwright.osfiles.locks import hold
-from teamwright.store.acts.hosts import JoinHost
+from teamwright.store.acts.hosts import LEASES, JoinHost
 from teamwright.store.db.database import open_database
 from teamwright.store.db.liveness import lock_path
 from teamwright.store.engine.port import EngineError, Log, Objects
@@ -21,7 +21,6 @@ from teamwright.store.engine.snapshot import EVERY, take_snapshot
 from teamwright.store.engine.tables import Prepare, read_cursor
 
 LEASE = 15.0  # seconds
-_LEASES = (3.0, 300.0)
 # A sync is needed only when the write-ahead log is copied back, which is seldom. Notes of changes are in memory.
 _RELAXED = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "temp_store = MEMORY", "cache_size = -8000")
 _FAR = 2000  # missing entries from which on a snapshot is fetched instead
@@ -33,7 +32,7 @@ def read_lease(env: Mapping[str, str]) -> float:
         lease = float(said) if said else LEASE
     except ValueError:
         lease = 0.0
-    if not _LEASES[0] <= lease <= _LEASES[1]:
+    if not LEASES[0] <= lease * 1000 <= LEASES[1]:
         raise UsageError(f"TEAMWRIGHT_LEASE_SECONDS is {said!r}: it is a number of seconds from 3 to 300.")
     return lease
 

@@ -4,6 +4,7 @@ Reads are local. A write is queued, published with whatever else waits as one en
 applied here. The log's order decides, on every machine alike.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import aclosing
@@ -307,7 +308,7 @@ class Replica:
         if len(data) > MOST_BYTES:
             return [_too_large(len(data))] * len(acts)
         self._k += 1
-        seq = await self._log.append(data, f"{self.process}-{self._k}")
+        seq = await self._log.append(data, os.urandom(12).hex())  # an id that nobody can use up before
         self._presence.sent()
         while self._seen < seq and self._fault is None:
             await self._applied.wait()

@@ -43,6 +43,8 @@ class JobRow(Struct, frozen=True):
     result: JobResult
     started: int
     ended: int | None
+    session: SessionId | None = None  # in which it began; None: the one at hand
+    home: SessionId | None = None  # the session that its owner belongs to
 
 
 class JobTable(Struct, eq=False):
@@ -79,16 +81,16 @@ class JobTable(Struct, eq=False):
         """Every run of every job of a session, in the order of their start."""
         return await self._select("jobs.session = (SELECT n FROM sessions WHERE id = ?)", session)
 
-    async def below(self, agent: AgentId) -> list[JobRow]:
-        """Like `all`, of an agent and of those that it has started."""
-        where = """
-            jobs.owner IN (
+    async def untold_below(self, agent: AgentId) -> list[JobRow]:
+        """Runs of an agent, and of those that it has started, whose end the owner may not have read."""
+        where = f"""
+            (status = 'running' OR notice IN ({OWED}, {CLAIMED})) AND jobs.owner IN (
                 WITH RECURSIVE below (n, id) AS (
                     SELECT n, id FROM agents WHERE id = ?
                     UNION SELECT agents.n, agents.id FROM agents JOIN below ON agents.parent = below.id
                 ) SELECT n FROM below
             )
-        """
+        """  # noqa: S608
         return await self._select(where, agent)
 
     async def begun_by(self, owner: AgentId, call: CallId) -> JobRow | None:
@@ -101,7 +103,8 @@ class JobTable(Struct, eq=False):
     async def _select(self, where: str, *values: object) -> list[JobRow]:
         sql = f"""
             SELECT jobs.id, run, agents.id, jobs.kind, call, description, status, background, notice, claim, data,
-                started, ended
+                started, ended, (SELECT id FROM sessions WHERE n = jobs.session),
+                (SELECT id FROM sessions WHERE n = agents.session)
             FROM jobs JOIN agents ON agents.n = jobs.owner WHERE {where} ORDER BY jobs.n
         """  # noqa: S608
         return [_row(row) for row in await self._db.read(fetch_all(sql, values))]

@@ -19,6 +19,13 @@ NO_PART = -1  # `part` of what the program sends, spawn prompts included: it doe
 _MINUTE = 60_000
 # these would go on for ever if they were refused again and again
 _ASKING = ("shutdown_request", "plan_approval_request")
+# a broadcast counts by its first copy; if that was refused, by whether another one was not: `ID-1`, `ID-2` and so on
+_SENT = """
+    part = 0 AND (state <> 'refused' OR EXISTS (
+        SELECT 1 FROM mail AS copy
+        WHERE copy.id > mail.id || '-' AND copy.id < mail.id || '.' AND copy.part > 0 AND copy.state <> 'refused'
+    ))
+"""
 _encoder = msgspec.json.Encoder()
 _letters = msgspec.json.Decoder(Letter)
 
@@ -145,8 +152,8 @@ def _refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: MailLimi
         return _rounds_refusal(db, mail, limits) if asks else None
     return (
         _rounds_refusal(db, mail, limits)
+        or _pace_refusal(db, mail, route, limits, at)  # first: of a broadcast, it stops all copies
         or _inbox_refusal(db, mail, route, limits)
-        or _pace_refusal(db, mail, route, limits, at)
         or _volley_refusal(db, mail, route, limits)
     )
 
@@ -185,7 +192,7 @@ def _pace_refusal(db: sqlite3.Connection, mail: Mail, route: _Route, limits: Mai
     most = f"SELECT 1 {lately} LIMIT 1 OFFSET ?"
     if limits.per_minute and db.execute(most, (*when, limits.per_minute - 1)).fetchone() is None:
         return None
-    recent = f"SELECT count(*) FROM (SELECT 1 {lately} AND part = 0 AND state <> 'refused' LIMIT ?)"  # noqa: S608
+    recent = f"SELECT count(*) FROM (SELECT 1 {lately} AND {_SENT} LIMIT ?)"  # noqa: S608
     sent = db.execute(recent, (*when, limits.per_minute)).fetchone()[0]
     if sent < limits.per_minute:
         return None

@@ -82,9 +82,9 @@ class ProcessTable:
     async def held(self) -> list[AgentId]:
         """Agents that living processes run."""
         sql = """
-            SELECT agents.id, processes.id FROM leases
-                JOIN agents ON agents.n = leases.agent JOIN processes ON processes.n = leases.process
-        """
+            SELECT agents.id, processes.id FROM processes
+                CROSS JOIN leases ON leases.process = processes.n JOIN agents ON agents.n = leases.agent
+        """  # in this order: leases of all earlier agents stay
         rows = await self._db.read(fetch_all(sql))
         return [AgentId(agent) for agent, process in rows if self.alive(process)]
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.team import Backend, Member, Refused
 from teamwright.core.errors import ToolError
+from teamwright.host.files.paths import is_directory
 from teamwright.host.panes.base import Pane
 from teamwright.host.process.identity import start_of
 from teamwright.runtime.teams.deps import TeammatePlaces
@@ -46,7 +47,10 @@ class TeammateProcesses:
             return known
         main = self._deps.supervisor.main
         argv, env = self._command(member, main.mode or "default")
-        pane = await self._panes.open(argv, cwd=Path(member.cwd), env=env, title=member.address, color=member.color)
+        cwd = Path(member.cwd)
+        if not member.worktree and not is_directory(cwd):  # it began on another machine
+            cwd = main.desk.cwd
+        pane = await self._panes.open(argv, cwd=cwd, env=env, title=member.address, color=member.color)
         if self._closing:  # the session ended meanwhile, and its closing code could not know of this one
             await self._panes.close(pane)
             return member

@@ -202,8 +202,8 @@ class Teammates:
         """Those that it had in another process, or for another lead, ended with that."""
         from teamwright.runtime.agents.remains import RemainsOnDisk  # noqa: PLC0415  # few teammates had one
 
-        agents = self._deps.services.agents
-        await self._deps.supervisor.jobs.settle_below(member.agent, RemainsOnDisk(agents.files_of), agents.output)
+        remains = RemainsOnDisk(self._deps.services.agents)
+        await self._deps.supervisor.jobs.settle_below(member.agent, remains)
 
     async def _run(self, teammate: Teammate) -> None:
         try:
