@@ -10,12 +10,12 @@ from typing import Any
 
 import anyio
 import msgspec
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
 from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.surfaces.web.server import guard
 from teamwright.surfaces.web.server.assets import Assets
-from teamwright.surfaces.web.server.errors import Refused, not_there
+from teamwright.surfaces.web.server.errors import NO_FILES, Refused, not_there
 from teamwright.surfaces.web.server.guard import Doorman, Rate
 from teamwright.surfaces.web.server.keys import Link, Links
 from teamwright.surfaces.web.server.log import AccessLog
@@ -62,7 +62,7 @@ class Server:
         self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
         self.ready = anyio.Event()  # set when all routes are there
-        self.socket: Callable[[web.Request], Awaitable[web.WebSocketResponse]] | None = None
+        self.live: Callable[[web.Request, web.WebSocketResponse], Awaitable[None]] | None = None  # attends to a tab
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         """`{name}` in a path stands for one part of it."""
@@ -81,8 +81,8 @@ class Server:
                 raise Refused(403, words)
             if request.path.startswith("/api/") and request.path != "/api/login":
                 await self._until_ready()
-            if request.path == "/api/live" and request.method == "GET" and self.socket is not None:
-                upgraded = await self.socket(request)
+            if request.path == "/api/live" and request.method == "GET":
+                upgraded = await self._upgrade(request)
                 status = request.get(STATUS, 101)
                 return upgraded
             response = await self._serve(request)
@@ -101,6 +101,19 @@ class Server:
                 self._log.write(request, request.get(WHO, ""), status, time.monotonic() - began)
         self._finish(request, response)
         return response
+
+    async def _upgrade(self, request: web.Request) -> web.WebSocketResponse:
+        """A socket cannot be answered: what goes wrong closes it."""
+        socket = web.WebSocketResponse(max_msg_size=64 * 1024, heartbeat=30, compress=False)
+        await socket.prepare(request)
+        try:
+            assert self.live is not None  # ready
+            await self.live(request, socket)
+        except Exception:  # noqa: BLE001  # the edge of a surface
+            traceback.print_exc()
+            request[STATUS] = 500
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        return socket
 
     async def _until_ready(self) -> None:
         with anyio.move_on_after(START):
@@ -209,7 +222,7 @@ async def _carried_out(handler: Handler, call: Call) -> web.Response:
     except TimeoutError:
         raise Refused(409, "the session did not answer in time: is its program stopped or very busy?") from None
     except (StoreError, OSError):
-        raise Refused(409, "its files cannot be read or written now: `teamwright doctor` says more") from None
+        raise Refused(409, NO_FILES) from None
     except TeamwrightError as error:
         raise Refused(409, str(error)) from None
 

@@ -1,0 +1,85 @@
+"""The hub beside what cannot be read: damaged transcripts and links, and names that are nobody's."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from program import Program, bash
+from web_kit import WebHub, WebSocket
+
+OpenHub = Callable[..., WebHub]
+NOBODY = ("", "../x", "ada@crew", "a\0b", "a" * 300)
+
+
+@pytest.fixture
+def hub(program: Program) -> Iterator[OpenHub]:
+    opened: list[WebHub] = []
+
+    def open_hub(*args: str, **more: Any) -> WebHub:
+        opened.append(WebHub(program, *args, **more))
+        return opened[-1].enter()
+
+    yield open_hub
+    for one in opened:
+        one.close()
+
+
+def terminal(program: Program) -> str:
+    return (program.root / "web.err").read_text()
+
+
+def damage(transcript: Path) -> None:
+    lines = transcript.read_bytes().split(b"\n")
+    lines[2] = b"{garbage"
+    transcript.write_bytes(b"\n".join(lines))
+
+
+def talk_of(tab: WebSocket, session: str, agent: str) -> dict[str, Any]:
+    tab.send({"type": "look", "session": session, "agent": agent})
+    return tab.until(lambda m: m["type"] == "talk" and m["agent"] == agent)[-1]
+
+
+@pytest.mark.spec("N8")
+def test_a_tab_may_look_at_agents_that_are_none(program: Program, hub: OpenHub) -> None:
+    id = program.prompt(["one"]).result["session_id"]
+    web = hub()
+    tab = WebSocket(web, key=web.login(web.link("--read-only")["token"]).json["key"])
+    for agent in NOBODY:
+        assert talk_of(tab, id, agent)["items"] == [], agent
+    tab.send({"type": "leave", "session": id, "agent": ""})
+    assert talk_of(tab, id, id)["items"]
+    assert terminal(program) == ""
+    tab.close()
+
+
+@pytest.mark.spec("N8", "N23")
+def test_a_tab_may_look_at_a_damaged_conversation_and_hears_of_others(program: Program, hub: OpenHub) -> None:
+    bad = program.prompt(["one"]).result["session_id"]
+    damage(program.transcript())
+    web = hub()
+    tab = WebSocket(web)
+    told = talk_of(tab, bad, bad)
+    refused = web.get(f"/api/sessions/{bad}/agents/{bad}/items")
+    assert told["items"] == [] and refused.status == 409 and told["error"] == refused.json["error"]
+    program.start("-p", "go", "--listen", script=[bash("touch made"), "done"])
+    tab.until(lambda m: m["type"] == "now" and m["questions"])
+    assert terminal(program) == ""
+    tab.close()
+
+
+@pytest.mark.spec("N8")
+def test_what_goes_wrong_on_a_socket_closes_it(program: Program, hub: OpenHub) -> None:
+    run = program.talk([bash("touch made"), "done"], "--listen")
+    run.say("go")
+    run.question()
+    with closing(sqlite3.connect(program.state / "state.db")) as store:
+        store.execute("PRAGMA user_version = 9999")  # of a later program
+    tab = WebSocket(hub())
+    while tab.next() is not None:
+        pass
+    assert tab.closed == 1011
+    tab.close()
