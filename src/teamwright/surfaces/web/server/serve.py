@@ -61,6 +61,7 @@ class Server:
         self._assets = Assets(files("teamwright.surfaces.web") / "static")
         self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
+        self._open: dict[web.WebSocketResponse, web.Request] = {}
         self.ready = anyio.Event()  # set when all routes are there
         self.live: Callable[[web.Request, web.WebSocketResponse], Awaitable[None]] | None = None  # attends to a tab
 
@@ -104,8 +105,25 @@ class Server:
 
     async def _upgrade(self, request: web.Request) -> web.WebSocketResponse:
         """A socket cannot be answered: what goes wrong closes it."""
+        self._check_upgrade(request.remote or "")
         socket = web.WebSocketResponse(max_msg_size=64 * 1024, heartbeat=30, compress=False)
-        await socket.prepare(request)
+        self._open[socket] = request
+        try:
+            await socket.prepare(request)
+            await self._attend(request, socket)
+        finally:
+            del self._open[socket]
+        return socket
+
+    def _check_upgrade(self, peer: str) -> None:
+        """Keys come on the socket itself, so until then its peer counts."""
+        if not self._requests.takes(peer):
+            raise Refused(429, "too many requests: wait a minute")
+        strangers = [one for one in self._open.values() if one.remote == peer and WHO not in one]
+        if len(strangers) >= guard.MOST_STRANGERS:
+            raise Refused(429, "too many sockets without a key: close some")
+
+    async def _attend(self, request: web.Request, socket: web.WebSocketResponse) -> None:
         try:
             assert self.live is not None  # ready
             await self.live(request, socket)
@@ -113,7 +131,6 @@ class Server:
             traceback.print_exc()
             request[STATUS] = 500
             await socket.close(code=WSCloseCode.INTERNAL_ERROR)
-        return socket
 
     async def _until_ready(self) -> None:
         with anyio.move_on_after(START):
