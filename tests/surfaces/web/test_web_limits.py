@@ -217,11 +217,25 @@ def test_a_hub_that_does_not_start_makes_no_link(program: Program, more: tuple[s
 
 
 @pytest.mark.spec("N1")
-@pytest.mark.parametrize("hours", ["nan", "inf", "-1", "many"])
+@pytest.mark.parametrize("hours", ["nan", "inf", "-1", "many", "1e-300"])
 def test_a_link_is_valid_for_a_number_of_hours(program: Program, hub: OpenHub, hours: str) -> None:
     hub()
     done = program.run("web", "link", "--hours", hours)
     assert done.rc == 2 and "--hours" in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.spec("N2", "N8")
+def test_a_link_ends_with_the_link_that_made_it(hub: OpenHub) -> None:
+    web = hub()
+    for hours in (True, 1e-300, -1, "1", None, 9_000):
+        refused = web.post("/api/links", {"hours": hours})
+        assert refused.status == 400 and "hours" in refused.json["error"], hours
+    made = web.login(web.link("--hours", "1")["token"]).json
+    for hours, ends in ((0, made["expires"]), (2, made["expires"]), (0.5, made["expires"] - 1_700_000)):
+        token = web.post("/api/links", {"hours": hours}, key=made["key"]).json["url"].partition("#t=")[2]
+        assert web.login(token).json["expires"] <= ends, hours
+    later = web.post("/api/links", {"hours": 2}).json["url"].partition("#t=")[2]
+    assert web.login(later).json["expires"] > made["expires"]
 
 
 @pytest.mark.spec("N23")

@@ -27,7 +27,7 @@ from teamwright.surfaces.web.doing.answers import answer
 from teamwright.surfaces.web.doing.prompts import LIMIT, take_prompt
 from teamwright.surfaces.web.reading import changes
 from teamwright.surfaces.web.server.errors import Refused, not_there
-from teamwright.surfaces.web.server.keys import MOST_HOURS, Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Links, Role, is_valid
 from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
@@ -81,11 +81,14 @@ class Acts:
     async def link(self, call: Call) -> Json:
         read, hours = call.body.get("read_only", False), call.body.get("hours", 0)
         session = call.text("session", "", 100)
-        if not isinstance(read, bool) or not isinstance(hours, int | float) or not 0 <= hours <= MOST_HOURS:
-            raise Refused(400, "`read_only` must be true or false, `hours` a number")
+        if not isinstance(read, bool):
+            raise Refused(400, "`read_only` must be true or false")
+        if isinstance(hours, bool) or not isinstance(hours, int | float) or not is_valid(hours):
+            raise Refused(400, f"`hours` must be a number of hours up to {MOST_HOURS:,}; 0: no end")
         if session:
             session = (await self._path(session)).stem
-        link, token = self._links.create(role="read" if read else "full", session=session, hours=hours)
+        role: Role = "read" if read else "full"
+        link, token = self._links.create(role=role, session=session, hours=hours, latest=call.link.until)
         place = f"/s/{session}/a/{session}" if session else "/"
         return {"url": f"{call.base}{place}#t={token}", "id": link.id, "expires": link.expires}
 

@@ -61,10 +61,10 @@ class Links:
         now = self._now()
         return [link for link in self._links.values() if not link.is_over(now)]
 
-    def create(self, *, role: Role = "full", session: str = "", hours: float = 0) -> tuple[Link, str]:
-        """The link, and its token, which is stored nowhere."""
+    def create(self, *, role: Role = "full", session: str = "", hours: float = 0, latest: int = 0) -> tuple[Link, str]:
+        """The link, and its token, which is stored nowhere. It ends with its `hours`, and at the `latest` then."""
         token, now = secrets.token_urlsafe(32), self._now()
-        until = now + int(hours * HOUR) if hours else 0
+        until = min((end for end in (now + int(hours * HOUR) if hours else 0, latest) if end), default=0)
         link = Link(secrets.token_hex(4), role, now, session, until, opens=_hash(token))
         self._change(lambda links: links | {link.id: link})
         return link, token
@@ -136,6 +136,11 @@ class Links:
         self._read_at = stamp
         self._links = {link.id: link for link in links}
         self._keys = {link.key: link for link in links if link.key}
+
+
+def is_valid(hours: float) -> bool:
+    """No time at all is no end; so little that nobody could use it is none."""
+    return hours == 0 or (hours <= MOST_HOURS and int(hours * HOUR) > 0)
 
 
 def _hash(secret: str) -> str:
