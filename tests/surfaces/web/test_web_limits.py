@@ -188,6 +188,19 @@ def test_words_for_a_sub_agent_of_an_ended_session_do_not_go_to_the_main_agent(p
     assert "for ada" not in said(web, id)
 
 
+@pytest.mark.spec("N13")
+def test_words_for_whom_nobody_can_reach_are_refused_with_the_truth(program: Program, hub: OpenHub) -> None:
+    run = program.talk([bash("touch made"), "done"])
+    run.say("go")
+    run.question()
+    web = hub()
+    path = f"/api/sessions/{web.session()}"
+    for words in ({"text": "x"}, {"text": "x", "agent": "somebody"}):
+        told = web.post(f"{path}/say", words)
+        assert told.status == 409 and "runs without a door" in told.json["error"], words
+    assert "runs without a door" in web.post(f"{path}/resume").json["error"]
+
+
 @pytest.mark.skipif(not OPEN.exists(), reason="open files are counted in /proc")
 def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: OpenHub) -> None:
     id = program.prompt(["one"]).result["session_id"]

@@ -134,21 +134,24 @@ class Acts:
         async with self._start_lock(call):
             if await self._hub.enter(call.names["id"]) is not None:
                 raise Refused(409, "this session runs already")
-            return await self._go_on(call, text)
+            return await self._go_on(await self._ended(call), text)
 
     def _start_lock(self, call: Call) -> anyio.Lock:
         """Two tabs may want to start a session again: the second one finds it running."""
         return self._starting.setdefault(call.names["id"].lower(), anyio.Lock())
 
-    async def _go_on(self, call: Call, text: str) -> Json:
-        path = await self._path(call.names["id"])
-        found = await self._hub.session(path.stem)
+    async def _ended(self, call: Call) -> Json:
+        """The session, if nobody runs it."""
+        found = await self._hub.session((await self._path(call.names["id"])).stem)
         if found is None or found["state"] not in ("ended", "gone"):
             raise Refused(409, "it runs without a door: start it with --listen to take part")
-        cwd = await _directory(found["cwd"])
-        told = await to_thread.run_sync(_told, self._hub.home, path.stem)
-        await self._come_up(await start.resume(self._hub.home, self._hub.env, cwd, path.stem, text), told)
-        return {"id": path.stem}
+        return found
+
+    async def _go_on(self, session: Json, text: str) -> Json:
+        id, cwd = session["id"], await _directory(session["cwd"])
+        told = await to_thread.run_sync(_told, self._hub.home, id)
+        await self._come_up(await start.resume(self._hub.home, self._hub.env, cwd, id, text), told)
+        return {"id": id}
 
     async def say(self, call: Call) -> Json:
         text, agent = call.text("text"), call.text("agent", "", 200)
@@ -157,10 +160,11 @@ class Acts:
         path = await self._path(call.names["id"])
         async with self._start_lock(call):
             guest = await self._hub.enter(path.stem)
-            if guest is None and agent not in ("", path.stem):
-                raise Refused(409, "its program has ended: resume the session, or write to its main agent")
             if guest is None:
-                return await self._go_on(call, text)
+                session = await self._ended(call)
+                if agent not in ("", path.stem):
+                    raise Refused(409, "its program has ended: resume the session, or write to its main agent")
+                return await self._go_on(session, text)
         port = _port(guest)
         to = None if agent in ("", port.main) else AgentId(agent)
         told = await take_prompt(port, text.strip(), to)
