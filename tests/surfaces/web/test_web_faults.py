@@ -82,4 +82,30 @@ def test_what_goes_wrong_on_a_socket_closes_it(program: Program, hub: OpenHub) -
     while tab.next() is not None:
         pass
     assert tab.closed == 1011
+    (line,) = terminal(program).splitlines()
+    assert line.startswith("teamwright: ") and "state.db" in line
     tab.close()
+
+
+@pytest.mark.spec("N8", "N2")
+def test_damaged_links_let_nobody_in_and_are_told_once(program: Program, hub: OpenHub) -> None:
+    web = hub()
+    token = web.link()["token"]
+    tab = WebSocket(web)
+    tab.until(lambda m: m["type"] == "now")
+    links = program.state / "web" / "links.json"
+    kept = links.read_bytes()
+    links.write_text("{broken")
+    late = WebSocket(web)
+    for found in (web.get("/api/now"), web.get("/api/nothing"), web.login(token), web.post("/api/logout")):
+        assert found.status == 503 and "its terminal says" in found.json["error"], found.body
+        assert str(program.root) not in found.json["error"]
+    for one in (tab, late):
+        while one.next() is not None:
+            pass
+        assert one.closed == 1011
+        one.close()
+    (line,) = terminal(program).splitlines()
+    assert line.startswith(f"teamwright: {links} cannot be read (") and "remove it, and all links are void" in line
+    links.write_bytes(kept)
+    assert web.get("/api/now").status == 200 and web.login(token).status == 200

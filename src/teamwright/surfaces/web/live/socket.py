@@ -7,11 +7,11 @@ from typing import Any
 
 import anyio
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from anyio import to_thread
 
 from teamwright.core.data.event import Asked, Record, TeamChanged, ToolEnded
-from teamwright.core.errors import TeamwrightError
+from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.paths import is_session_id
 from teamwright.surfaces.web.live.feed import Feed
@@ -147,8 +147,7 @@ class LiveTabs:
 
     async def _send(self, socket: web.WebSocketResponse, tab: Tab) -> None:
         while True:
-            if not self._links.holds(tab.link.id):
-                await socket.close(code=NO_KEY, message=b"revoked")
+            if not await self._may_stay(socket, tab):
                 return
             data = tab.take()
             if data is None and tab.lagging:
@@ -162,6 +161,15 @@ class LiveTabs:
                 await socket.send_str(data.decode())
             except (ConnectionError, RuntimeError):
                 return
+
+    async def _may_stay(self, socket: web.WebSocketResponse, tab: Tab) -> bool:
+        try:
+            if self._links.holds(tab.link.id):
+                return True
+            await socket.close(code=NO_KEY, message=b"revoked")
+        except StoreError:  # told when its page comes back
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        return False
 
     async def _catch_up(self, tab: Tab) -> None:
         for place in list(tab.lagging):

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -62,6 +63,7 @@ class Server:
         self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
         self._open: dict[web.WebSocketResponse, web.Request] = {}
+        self._told = ""
         self.ready = anyio.Event()  # set when all routes are there
         self.live: Callable[[web.Request, web.WebSocketResponse], Awaitable[None]] | None = None  # attends to a tab
 
@@ -94,6 +96,9 @@ class Server:
             status, response = 413, _json({"error": "the request is larger than 1 MiB"}, 413)
         except web.HTTPException as error:
             status, response = error.status, _json({"error": "the request was not understood"}, error.status)
+        except StoreError as error:
+            self._tell(error)
+            status, response = 503, _json({"error": "the hub cannot read its links: its terminal says more"}, 503)
         except Exception:  # noqa: BLE001  # the edge of a surface: this answer has the headers of all others, too
             traceback.print_exc()
             response = _json({"error": "something went wrong in the hub: its terminal says what"}, status)
@@ -127,10 +132,21 @@ class Server:
         try:
             assert self.live is not None  # ready
             await self.live(request, socket)
+        except (StoreError, OSError) as error:
+            self._tell(error)
+            request[STATUS] = 503
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
         except Exception:  # noqa: BLE001  # the edge of a surface
             traceback.print_exc()
             request[STATUS] = 500
             await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+
+    def _tell(self, error: Exception) -> None:
+        """On the terminal, once: a page asks again and again."""
+        words = visible(str(error))
+        if words != self._told:
+            sys.stderr.write(f"teamwright: {words}\n")
+        self._told = words
 
     async def _until_ready(self) -> None:
         with anyio.move_on_after(START):
