@@ -1,6 +1,7 @@
 """The hub beside what cannot be read: damaged transcripts and links, and names that are nobody's."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from program import Program, bash
+from program import LIMIT, Program, bash
+from teamwright.osfiles.locks import hold
+from teamwright.surfaces.web.server.keys import NOTED, Links
 from web_kit import WebHub, WebSocket
 
 OpenHub = Callable[..., WebHub]
@@ -109,3 +112,39 @@ def test_damaged_links_let_nobody_in_and_are_told_once(program: Program, hub: Op
     assert line.startswith(f"teamwright: {links} cannot be read (") and "remove it, and all links are void" in line
     links.write_bytes(kept)
     assert web.get("/api/now").status == 200 and web.login(token).status == 200
+
+
+@pytest.mark.spec("N8")
+@pytest.mark.parametrize("path", ["/api/links", "/api/links/none/revoke", "/api/login"])
+def test_links_that_another_process_changes_hold_up_nobody_else(program: Program, hub: OpenHub, path: str) -> None:
+    web, told = hub(), list[int]()
+    lock = hold(program.state / "web" / "links.lock")
+    assert lock is not None
+
+    def ask() -> None:
+        told.append(web.post(path, {"token": "x" * 43}).status)
+
+    asking = threading.Thread(target=ask)
+    try:
+        asking.start()
+        asking.join(0.5)  # it comes first
+        assert web.get("/api/now").status == 200 and told == []
+    finally:
+        lock.release()
+        asking.join(LIMIT)
+    assert told in ([200], [404], [401])
+
+
+@pytest.mark.spec("N2")
+def test_a_key_counts_while_another_process_changes_links(tmp_path: Path) -> None:
+    clock = [1_000_000]
+    links = Links(tmp_path / "links.json", lambda: clock[0])
+    _, token = links.create()
+    opened = links.open(token)
+    assert opened is not None
+    clock[0] += NOTED + 1  # so that its use is noted
+    lock = hold(tmp_path / "links.lock")
+    assert lock is not None and links.find(opened[1]) is not None
+    lock.release()
+    found = links.find(opened[1])
+    assert found is not None and links.all()[0].last_used == clock[0]

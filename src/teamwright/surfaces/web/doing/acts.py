@@ -1,6 +1,7 @@
 """Acts behind POST: ops of the same names at a session's door, and the hub's own acts."""
 
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -76,7 +77,7 @@ class Acts:
     # --- links
 
     async def logout(self, call: Call) -> Json:
-        return {"ok": self._links.revoke(call.link.id)}
+        return {"ok": await to_thread.run_sync(self._links.revoke, call.link.id)}
 
     async def link(self, call: Call) -> Json:
         read, hours = call.body.get("read_only", False), call.body.get("hours", 0)
@@ -88,12 +89,13 @@ class Acts:
         if session:
             session = (await self._path(session)).stem
         role: Role = "read" if read else "full"
-        link, token = self._links.create(role=role, session=session, hours=hours, latest=call.link.until)
+        make = partial(self._links.create, role=role, session=session, hours=hours, latest=call.link.until)
+        link, token = await to_thread.run_sync(make)
         place = f"/s/{session}/a/{session}" if session else "/"
         return {"url": f"{call.base}{place}#t={token}", "id": link.id, "expires": link.expires}
 
     async def revoke(self, call: Call) -> Json:
-        if not self._links.revoke(call.names["link"]):
+        if not await to_thread.run_sync(self._links.revoke, call.names["link"]):
             raise not_there("such link")
         return {"ok": True}
 

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 from aiohttp import WSCloseCode, web
+from anyio import to_thread
 
 from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.surfaces.web.server import guard
@@ -201,12 +202,18 @@ class Server:
         if not self._logins.takes(request.remote or ""):
             raise Refused(429, "too many logins: wait a minute")
         token = (await _body(request)).get("token")
-        opened = self._links.open(token) if isinstance(token, str) and token else None
+        opened = await self._exchange(token) if isinstance(token, str) and token else None
         if opened is None:
             raise Refused(401, "this link was used already or is too old: `teamwright web link` prints a new one")
         link, key = opened
         request[WHO] = link.id
         return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires})
+
+    async def _exchange(self, token: str) -> tuple[Link, str] | None:
+        """In a thread only if it must wait: a page that is left before it has the answer has lost its link."""
+        if self._links.busy:
+            return await to_thread.run_sync(self._links.open, token)
+        return self._links.open(token)
 
     def _page(self, request: web.Request) -> web.Response:
         """The shell for every page's address, and its files; the same bytes for everybody."""
