@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -148,3 +149,17 @@ def test_a_key_counts_while_another_process_changes_links(tmp_path: Path) -> Non
     lock.release()
     found = links.find(opened[1])
     assert found is not None and links.all()[0].last_used == clock[0]
+
+
+@pytest.mark.spec("N23")
+def test_a_hub_that_ends_says_good_bye_to_its_pages(hub: OpenHub) -> None:
+    web = hub()
+    tab, stranger = WebSocket(web), WebSocket(web, hello=False)
+    tab.until(lambda m: m["type"] == "now")
+    web.process.terminate()
+    began = time.monotonic()
+    assert tab.until(lambda m: m["type"] == "bye")[-1]["reason"]
+    for one in (tab, stranger):
+        assert one.next() is None and one.closed == 1001
+        one.close()
+    assert web.process.wait(LIMIT) == 0 and time.monotonic() - began < 1.9

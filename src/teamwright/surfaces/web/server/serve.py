@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -24,8 +25,10 @@ from teamwright.surfaces.web.server.log import AccessLog
 from teamwright.tools.bounds import visible
 
 COMPRESSED = 1_400  # bytes from which on an answer is compressed
+PARTING = 0.5  # seconds for pages to hear that the hub ends
 START = 30.0  # seconds that a request waits for the hub to come up
 WHO, STATUS = "teamwright.who", "teamwright.status"  # what the log says about a request: its link, how it ended
+BYE = '{"type":"bye","reason":"the hub ends"}'
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[Any]]
 
@@ -76,6 +79,7 @@ class Server:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=guard.MOST_BODY, middlewares=())
         app.router.add_route("*", "/{tail:.*}", self.answer)
+        app.on_shutdown.append(self._say_bye)
         return app
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -121,6 +125,12 @@ class Server:
             del self._open[socket]
         return socket
 
+    async def _say_bye(self, _: web.Application) -> None:
+        with anyio.move_on_after(PARTING):
+            async with anyio.create_task_group() as group:
+                for socket, request in list(self._open.items()):
+                    group.start_soon(_leave, socket, WHO in request)
+
     def _check_upgrade(self, peer: str) -> None:
         """Keys come on the socket itself, so until then its peer counts."""
         if not self._requests.takes(peer):
@@ -133,7 +143,7 @@ class Server:
         try:
             assert self.live is not None  # ready
             await self.live(request, socket)
-        except (StoreError, OSError) as error:
+        except StoreError as error:
             self._tell(error)
             request[STATUS] = 503
             await socket.close(code=WSCloseCode.INTERNAL_ERROR)
@@ -228,6 +238,13 @@ class Server:
         if request.path != "/" and not re.match(r"/(s|waiting|sessions|links|settings|new)(/|$)", request.path):
             raise not_there("such page")
         return _file(request, self._assets.shell, {"Cache-Control": "no-cache"})
+
+
+async def _leave(socket: web.WebSocketResponse, known: bool) -> None:  # noqa: FBT001  # from `start_soon`
+    with suppress(ConnectionError, RuntimeError):  # it has gone by itself
+        if known:
+            await socket.send_str(BYE)
+        await socket.close(code=WSCloseCode.GOING_AWAY)
 
 
 def _check_post(link: Link, path: str) -> None:
