@@ -161,3 +161,15 @@ def test_a_link_for_one_session_shows_its_landings_behind_many_of_others(program
     shown = hub.get(f"/api/sessions/{id}/changes", key=key).json["landing"]
     assert [entry["branch"] for entry in shown] == ["mine"]
     assert len(hub.get(f"/api/sessions/{id}/changes").json["landing"]) == 50
+
+
+@pytest.mark.spec("N26")
+def test_what_a_session_of_the_page_says_is_bounded_and_goes_with_it(program: Program, hub: WebHub) -> None:
+    id = program.prompt(["one", "two"]).result["session_id"]
+    log = program.state / "logs" / f"web-{id[:8]}.log"
+    log.write_bytes(b"old words\n" * 200_000)
+    assert hub.post(f"/api/sessions/{id}/say", {"text": "again"}).status == 200
+    hub.until(f"/api/sessions/{id}", lambda s: s["state"] == "ended")
+    assert b"old words" not in log.read_bytes()
+    done = program.run("sessions", "delete", id)
+    assert done.rc == 0 and not log.exists(), done.err
