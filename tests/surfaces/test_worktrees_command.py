@@ -40,6 +40,16 @@ def test_listed_with_its_session(program: Program, repo: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.spec("X7")
+@pytest.mark.parametrize("args", [("worktrees",), ("worktrees", "show", "fix/it"), ("worktrees", "--json")])
+def test_a_damaged_store_that_is_set_aside_is_told(program: Program, repo: Path, args: tuple[str, ...]) -> None:
+    work(program, "echo new > new.txt")
+    (program.state / "state.db").write_bytes(b"damaged" * 1_000)
+    told = program.run(*args)
+    assert told.rc == 0 and "fix+it" in told.out
+    assert "state.db was damaged and is now state.db.corrupt-" in told.err
+
+
 def test_one_is_shown_in_full(program: Program, repo: Path) -> None:
     result = work(program, COMMIT + "; echo loose > loose.txt")
     change(repo)

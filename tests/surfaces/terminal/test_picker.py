@@ -104,3 +104,22 @@ async def test_what_is_read_after_the_list_was_closed_is_not_drawn(walker: Walke
         await until(pilot, lambda: not pickers[0].is_whole)
         pickers[0]._draw()  # as a thread that reads the list does when it is ready
     assert host.results == [None]
+
+
+def words(host: Host) -> str:
+    """The screen without the breaks of its lines."""
+    return " ".join(screen_text(host).replace("│", " ").split())
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("X7")
+async def test_a_store_that_is_set_aside_is_told_there(walker: Walker) -> None:
+    await walker.walk(["done"], ["one"])
+    home = home_from(walker.env)
+    home.state.write_bytes(b"damaged" * 1_000)
+    host = Host(lambda: SessionPicker(home, walker.project))
+    async with host.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "was damaged and is now" in words(host))
+        await pilot.press("ctrl+a")
+        await until(pilot, lambda: "1 of 1 sessions, everywhere" in words(host))
+        assert "state.db.corrupt-" in words(host)

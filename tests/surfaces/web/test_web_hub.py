@@ -219,8 +219,13 @@ def test_the_socket_tells_what_changes_and_text_is_text(program: Program, hub: O
     talk = live.until(lambda m: m["type"] == "talk")[-1]
     assert [i["type"] for i in talk["items"]] == ["person", "step"] and talk["items"][1]["asked"]
     web.answer(question, decision="allow")
-    heard = live.until(lambda m: m["type"] == "put" and any(i["type"] == "agent" for i in m["items"]))
-    text = next(i["text"] for i in heard[-1]["items"] if i["type"] == "agent")
+    said: list[str] = []
+
+    def all_is_said(message: dict[str, Any]) -> bool:  # what is still written may come first
+        said[:] = [i["text"] for i in message.get("items", ()) if i["type"] == "agent" and not i.get("streaming")]
+        return message["type"] == "put" and bool(said)
+
+    heard, (text,) = live.until(all_is_said), said
     assert text == "the \\u202eend\\x1b[31m of <b>it</b>"
     (gone,) = [m["answered"] for m in heard if question["id"] in m.get("gone", ())]
     assert gone == {question["id"]: {"verdict": "allow", "by": "person", "via": "web"}}

@@ -2,14 +2,21 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from program import Program, bash, tool
+from teamwright.core.data.landing import LandDraft
+from teamwright.core.ids import SessionId
+from teamwright.runtime.landing.plan import repo_key
+from teamwright.store.tables.landing import LandTable
+from teamwright.store.tables.state import StateStore
 from web_kit import WebHub
-from worktree_kit import git, save
+from worktree_kit import git, new_repo, save
 
 
 @pytest.fixture
@@ -128,3 +135,41 @@ def test_a_new_file_is_shown_and_a_link_is_not_followed(program: Program, hub: W
     assert [row["text"] for row in hub.get(f"{one}new.txt").json["rows"]] == ["added"]
     assert [row["text"] for row in hub.get(f"{one}link").json["rows"]] == [f"{program.root}/secret"]
     assert b"hush" not in hub.get(f"{one}folder/secret").body
+
+
+async def give_up(home: Path, repo: Path, session: str, names: Iterable[str]) -> None:
+    """Queue branches for a session, and take them back."""
+    state = await StateStore.open(home / "state.db")
+    try:
+        table = LandTable(state.database)
+        for name in names:
+            draft = LandDraft(repo_key(repo / ".git"), "main", name, "a" * 40, "", session=SessionId(session))
+            await table.change((await table.queue(draft)).id, "waiting", "given_up")
+    finally:
+        await state.close()
+
+
+@pytest.mark.spec("LQ15", "N6")
+def test_a_link_for_one_session_shows_its_landings_behind_many_of_others(program: Program, hub: WebHub) -> None:
+    program.project.rmdir()
+    repo = new_repo(program.project)
+    id = program.prompt(["done"]).result["session_id"]
+    other = "11111111-1111-4111-8111-111111111111"
+    anyio.run(give_up, program.state, repo, id, ["mine"])
+    anyio.run(give_up, program.state, repo, other, [f"other{n}" for n in range(55)])
+    key = hub.login(hub.link("--session", id)["token"]).json["key"]
+    shown = hub.get(f"/api/sessions/{id}/changes", key=key).json["landing"]
+    assert [entry["branch"] for entry in shown] == ["mine"]
+    assert len(hub.get(f"/api/sessions/{id}/changes").json["landing"]) == 50
+
+
+@pytest.mark.spec("N26")
+def test_what_a_session_of_the_page_says_is_bounded_and_goes_with_it(program: Program, hub: WebHub) -> None:
+    id = program.prompt(["one", "two"]).result["session_id"]
+    log = program.state / "logs" / f"web-{id[:8]}.log"
+    log.write_bytes(b"old words\n" * 200_000)
+    assert hub.post(f"/api/sessions/{id}/say", {"text": "again"}).status == 200
+    hub.until(f"/api/sessions/{id}", lambda s: s["state"] == "ended")
+    assert b"old words" not in log.read_bytes()
+    done = program.run("sessions", "delete", id)
+    assert done.rc == 0 and not log.exists(), done.err

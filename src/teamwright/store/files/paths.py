@@ -91,6 +91,10 @@ class Home(Struct, frozen=True):
         """The lock held by the process that runs the session."""
         return self.root / "run" / f"session-{checked(session).lower()}.lock"
 
+    def session_log(self, session: str) -> Path:
+        """Error output of a session that was started from the page."""
+        return self.logs / f"web-{checked(session).lower()[:8]}.log"
+
     def project(self, cwd: Path) -> Path:
         return self.projects / slug(cwd)
 

@@ -50,17 +50,19 @@ class LandTable:
 
         return await self._db.read(work)
 
-    async def entries(self, repo: str, most: int = 200) -> list[LandEntry]:
-        """Entries of a repository, the newest last: all open ones, and the last `most` that are decided."""
+    async def entries(self, repo: str, most: int = 200, only: str = "") -> list[LandEntry]:
+        """Entries of a repository, the newest last: all open ones, and the last `most` that are decided; `only` those
+        that this session queued."""
+        found = "repo = :repo AND :only IN ('', json_extract(record, '$.session'))"
         sql = f"""
-            SELECT {COLUMNS} FROM landing WHERE repo = :repo AND (state IN ('waiting', 'trying') OR n IN (
-                SELECT n FROM landing WHERE repo = :repo AND state NOT IN ('waiting', 'trying')
+            SELECT {COLUMNS} FROM landing WHERE {found} AND (state IN ('waiting', 'trying') OR n IN (
+                SELECT n FROM landing WHERE {found} AND state NOT IN ('waiting', 'trying')
                 ORDER BY n DESC LIMIT :most
             )) ORDER BY n
         """  # noqa: S608
 
         def work(db: sqlite3.Connection) -> list[LandEntry]:
-            return [read_entry(row) for row in db.execute(sql, {"repo": repo, "most": most})]
+            return [read_entry(row) for row in db.execute(sql, {"repo": repo, "most": most, "only": only})]
 
         return await self._db.read(work)
 

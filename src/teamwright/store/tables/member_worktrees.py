@@ -1,6 +1,6 @@
 """Worktrees that team members may return to, even while no process holds them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +20,9 @@ async def housed(teams: TeamTable) -> dict[AgentId, Member]:
     return {member.agent: member for member in members if member.worktree and member.state != "shutdown"}
 
 
+Tell = Callable[[StateStore], None]  # passes on what the opening of a store has to say
+
+
 class Houses(Struct, frozen=True):
     """Owners of worktrees: `members` have not shut down; `names` are those of all agents that were asked about."""
 
@@ -28,12 +31,13 @@ class Houses(Struct, frozen=True):
     led: Collection[str] = ()  # teams whose lead's process lives
 
 
-async def read_houses(home: Home, owners: Collection[str]) -> Houses:
+async def read_houses(home: Home, owners: Collection[str], tell: Tell) -> Houses:
     """For callers without an open store."""
     if not home.state.exists():
         return Houses()
     state = await StateStore.open(home.state)
     try:
+        tell(state)
         processes = ProcessTable(state.database, home.run)
         teams = TeamTable(state.database)
         found = await housed(teams)

@@ -11,6 +11,7 @@ from teamwright.core.text import closest
 from teamwright.host.git.run import commit_of, git_text, locate
 from teamwright.runtime.landing.queueing import branch_at, task_of
 from teamwright.store.tables.tasks import TaskTable
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.worktree_names import is_missing, owner_of
 from teamwright.surfaces.reports.worktrees import look_at
 from teamwright.tools.bounds import visible
@@ -46,7 +47,7 @@ async def draft_for(place: LandingPlace, name: str, *, target: str, priority: in
     if await commit_of(f"refs/heads/{name}", cwd=where.top) and not name.startswith("worktree-"):
         return LandDraft("", target, name, "", "", priority=priority)
     try:
-        found, houses = await look_at(cwd, name)
+        found, houses = await look_at(cwd, name, tell_notes)
     except UsageError as error:
         raise (await _no_branch(name, where.top) if is_missing(error) else error) from None
     tree = found.worktree

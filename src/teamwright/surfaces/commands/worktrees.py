@@ -17,6 +17,7 @@ from teamwright.host.git.worktrees.merge import Preview, merge, preview_merge
 from teamwright.host.git.worktrees.worktree import FoundTree, Worktree, remove
 from teamwright.store.tables.member_worktrees import Houses
 from teamwright.surfaces.commands.tables import print_json, print_table, say
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.worktree_names import owner_of, pick
 from teamwright.surfaces.reports.worktrees import (
     find_all,
@@ -71,7 +72,7 @@ def _check(parser: "argparse.ArgumentParser", found: "argparse.Namespace") -> No
 
 def show_worktrees(*, as_json: bool, kept: bool = False) -> int:
     """`kept`: also work that was removed, landed, sent back or given up, if a hidden ref still has its commits."""
-    found, houses = _run(find_all, Path.cwd())
+    found, houses = _run(find_all, Path.cwd(), tell_notes)
     hidden: list[KeptCommit] = _run(kept_commits, Path.cwd()) if kept else []
     if as_json:
         print_json([*(worktree_record(entry) for entry in found), *map(kept_record, hidden)])
@@ -211,7 +212,7 @@ def _in_use(used: list[FoundTree], houses: Houses) -> UsageError:
 
 def _choose(names: list[str]) -> tuple[list[FoundTree], Houses]:
     """The named ones, or else all that are not in use and hold no work, or only merged work."""
-    found, houses = _run(find_all, Path.cwd())
+    found, houses = _run(find_all, Path.cwd(), tell_notes)
     if not names:
         done = [e for e in found if e.use == "merged" or (e.use != "in_use" and not e.state.changed)]
         return done, houses
@@ -231,7 +232,7 @@ def _remove(tree: Worktree) -> str | None:
 
 
 def _find_one(name: str) -> tuple[FoundTree, Houses]:
-    return _run(look_at, Path.cwd(), name)
+    return _run(look_at, Path.cwd(), name, tell_notes)
 
 
 def _run(work: Callable[..., Awaitable[Value]], *args: Any) -> Value:

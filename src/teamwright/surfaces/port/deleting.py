@@ -23,6 +23,7 @@ async def delete_stored(home: Home, transcripts: Sequence[Path]) -> list[str]:
                 continue
             await state.delete_session(id)
             remove_files(SessionFiles(path))
+            home.session_log(id).unlink(missing_ok=True)
             await TaskMirror(home.root, TaskTable(state.database)).remove(id)
             lock.release()
     return busy

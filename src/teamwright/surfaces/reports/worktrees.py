@@ -15,28 +15,28 @@ from teamwright.host.git.worktrees.listing import WorktreeView
 from teamwright.host.git.worktrees.merge import Preview
 from teamwright.host.git.worktrees.worktree import FoundTree, find, find_one
 from teamwright.store.files.paths import home_from
-from teamwright.store.tables.member_worktrees import Houses, read_houses
+from teamwright.store.tables.member_worktrees import Houses, Tell, read_houses
 from teamwright.surfaces.reports.worktree_names import pick
 
 _USED, _KEPT = "in use by ", "kept for "  # beginnings of the note on a teammate's worktree
 
 
-async def find_all(cwd: Path) -> tuple[list[FoundTree], Houses]:
-    return await _with_houses(await find(cwd))
+async def find_all(cwd: Path, tell: Tell) -> tuple[list[FoundTree], Houses]:
+    return await _with_houses(await find(cwd), tell)
 
 
-async def look_at(cwd: Path, name: str) -> tuple[FoundTree, Houses]:
+async def look_at(cwd: Path, name: str, tell: Tell) -> tuple[FoundTree, Houses]:
     """Find one worktree. The others are looked at only if none has exactly this name."""
     own = None
     with suppress(ToolError):
         own = await find_one(cwd, name)
-    found, houses = await _with_houses([own]) if own else await find_all(cwd)
+    found, houses = await _with_houses([own], tell) if own else await find_all(cwd, tell)
     return pick(name, found, houses), houses
 
 
-async def _with_houses(found: list[FoundTree]) -> tuple[list[FoundTree], Houses]:
+async def _with_houses(found: list[FoundTree], tell: Tell) -> tuple[list[FoundTree], Houses]:
     owners = {entry.worktree.owner for entry in found} - {""}
-    houses = await read_houses(home_from(os.environ), owners) if found else Houses()
+    houses = await read_houses(home_from(os.environ), owners, tell) if found else Houses()
     return [_housed(entry, houses.members) for entry in found], houses
 
 

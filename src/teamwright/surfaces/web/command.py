@@ -17,7 +17,7 @@ from teamwright.core.errors import UsageError
 from teamwright.osfiles.locks import Lock, hold
 from teamwright.osfiles.private import write_file
 from teamwright.store.files.paths import Home, home_from, one_session
-from teamwright.surfaces.web.server.keys import MOST_HOURS, Link, Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Link, Links, is_valid
 
 if TYPE_CHECKING:
     import ssl
@@ -92,7 +92,7 @@ def _hours(text: str) -> float:
         hours = float(text)
     except ValueError:
         hours = -1.0
-    if not 0 <= hours <= MOST_HOURS:  # false for nan
+    if not is_valid(hours):
         raise ArgumentTypeError(f"must be a number of hours up to {MOST_HOURS:,}; 0: no end")
     return hours
 

@@ -11,9 +11,9 @@ import anyio
 from teamwright.core.errors import UsageError
 from teamwright.store.files.paths import home_from
 from teamwright.store.tables.remotes import RemoteTable, Worker
-from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
 from teamwright.surfaces.commands.through_engine import look_through
+from teamwright.surfaces.port.stored import opened_store
 from teamwright.tools.bounds import visible
 
 
@@ -34,11 +34,8 @@ def run_workers(parser: ArgumentParser, args: Sequence[str]) -> int:
 
 
 async def _read() -> list[Worker]:
-    state = await StateStore.open(home_from(os.environ).state)
-    try:
+    async with opened_store(home_from(os.environ)) as state:
         return await RemoteTable(state.database).workers()
-    finally:
-        await state.close()
 
 
 def _as_json(worker: Worker) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static
 
 from teamwright.core.ids import SessionId
 from teamwright.store.files.paths import Home, SessionEntry, list_sessions
+from teamwright.store.tables.state import StateStore
 from teamwright.surfaces.terminal.dialogs.search_list import SearchList
 from teamwright.surfaces.terminal.render.cells import fit
 from teamwright.surfaces.terminal.render.themes import Palette
@@ -93,6 +94,7 @@ class SessionPicker(SearchList[SessionId | None]):
         self._attachable: set[SessionId] = set()
         self._entries: list[SessionEntry] = []
         self._everywhere = False
+        self._notes: list[str] = []  # of the store
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -111,8 +113,11 @@ class SessionPicker(SearchList[SessionId | None]):
         self._entries = [entry for entry in found if entry.id != self._here]
         self._attachable = await to_thread.run_sync(_running, self._home)
         self._draw()
-        self._teams = await read_teams(self._home)
+        self._teams = await read_teams(self._home, self._note)
         self._draw()
+
+    def _note(self, state: StateStore) -> None:
+        self._notes += [safe(note) for note in state.notes]
 
     @on(Input.Changed)
     def _draw(self) -> None:
@@ -134,7 +139,7 @@ class SessionPicker(SearchList[SessionId | None]):
         change = "this directory" if self._everywhere else "all directories"
         counted = f"{len(found)} of {len(shown)} sessions" if shown else "no other sessions"
         words = f"{counted}, {where} · Ctrl+A: {change} · Esc: close"
-        self.query_one(".picker--note", Static).update(Content(words))
+        self.query_one(".picker--note", Static).update(Content("\n".join([*self._notes, words])))
 
     @on(Input.Submitted)
     def _submitted(self) -> None:

@@ -1,6 +1,7 @@
 """Acts behind POST: ops of the same names at a session's door, and the hub's own acts."""
 
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,7 +28,7 @@ from teamwright.surfaces.web.doing.answers import answer
 from teamwright.surfaces.web.doing.prompts import LIMIT, take_prompt
 from teamwright.surfaces.web.reading import changes
 from teamwright.surfaces.web.server.errors import Refused, not_there
-from teamwright.surfaces.web.server.keys import MOST_HOURS, Links
+from teamwright.surfaces.web.server.keys import MOST_HOURS, Links, Role, is_valid
 from teamwright.surfaces.web.server.serve import Call, Server
 from teamwright.surfaces.web.sessions.guest import Guest
 from teamwright.surfaces.web.sessions.hub import Hub
@@ -76,21 +77,25 @@ class Acts:
     # --- links
 
     async def logout(self, call: Call) -> Json:
-        return {"ok": self._links.revoke(call.link.id)}
+        return {"ok": await to_thread.run_sync(self._links.revoke, call.link.id)}
 
     async def link(self, call: Call) -> Json:
         read, hours = call.body.get("read_only", False), call.body.get("hours", 0)
         session = call.text("session", "", 100)
-        if not isinstance(read, bool) or not isinstance(hours, int | float) or not 0 <= hours <= MOST_HOURS:
-            raise Refused(400, "`read_only` must be true or false, `hours` a number")
+        if not isinstance(read, bool):
+            raise Refused(400, "`read_only` must be true or false")
+        if isinstance(hours, bool) or not isinstance(hours, int | float) or not is_valid(hours):
+            raise Refused(400, f"`hours` must be a number of hours up to {MOST_HOURS:,}; 0: no end")
         if session:
             session = (await self._path(session)).stem
-        link, token = self._links.create(role="read" if read else "full", session=session, hours=hours)
+        role: Role = "read" if read else "full"
+        make = partial(self._links.create, role=role, session=session, hours=hours, latest=call.link.until)
+        link, token = await to_thread.run_sync(make)
         place = f"/s/{session}/a/{session}" if session else "/"
         return {"url": f"{call.base}{place}#t={token}", "id": link.id, "expires": link.expires}
 
     async def revoke(self, call: Call) -> Json:
-        if not self._links.revoke(call.names["link"]):
+        if not await to_thread.run_sync(self._links.revoke, call.names["link"]):
             raise not_there("such link")
         return {"ok": True}
 
@@ -131,21 +136,24 @@ class Acts:
         async with self._start_lock(call):
             if await self._hub.enter(call.names["id"]) is not None:
                 raise Refused(409, "this session runs already")
-            return await self._go_on(call, text)
+            return await self._go_on(await self._ended(call), text)
 
     def _start_lock(self, call: Call) -> anyio.Lock:
         """Two tabs may want to start a session again: the second one finds it running."""
         return self._starting.setdefault(call.names["id"].lower(), anyio.Lock())
 
-    async def _go_on(self, call: Call, text: str) -> Json:
-        path = await self._path(call.names["id"])
-        found = await self._hub.session(path.stem)
+    async def _ended(self, call: Call) -> Json:
+        """The session, if nobody runs it."""
+        found = await self._hub.session((await self._path(call.names["id"])).stem)
         if found is None or found["state"] not in ("ended", "gone"):
             raise Refused(409, "it runs without a door: start it with --listen to take part")
-        cwd = await _directory(found["cwd"])
-        told = await to_thread.run_sync(_told, self._hub.home, path.stem)
-        await self._come_up(await start.resume(self._hub.home, self._hub.env, cwd, path.stem, text), told)
-        return {"id": path.stem}
+        return found
+
+    async def _go_on(self, session: Json, text: str) -> Json:
+        id, cwd = session["id"], await _directory(session["cwd"])
+        told = await to_thread.run_sync(_told, self._hub.home, id)
+        await self._come_up(await start.resume(self._hub.home, self._hub.env, cwd, id, text), told)
+        return {"id": id}
 
     async def say(self, call: Call) -> Json:
         text, agent = call.text("text"), call.text("agent", "", 200)
@@ -154,10 +162,11 @@ class Acts:
         path = await self._path(call.names["id"])
         async with self._start_lock(call):
             guest = await self._hub.enter(path.stem)
-            if guest is None and agent not in ("", path.stem):
-                raise Refused(409, "its program has ended: resume the session, or write to its main agent")
             if guest is None:
-                return await self._go_on(call, text)
+                session = await self._ended(call)
+                if agent not in ("", path.stem):
+                    raise Refused(409, "its program has ended: resume the session, or write to its main agent")
+                return await self._go_on(session, text)
         port = _port(guest)
         to = None if agent in ("", port.main) else AgentId(agent)
         told = await take_prompt(port, text.strip(), to)

@@ -18,6 +18,7 @@ from teamwright.surfaces.web.server.errors import Refused
 from teamwright.tools.bounds import visible
 
 LONGEST_MODEL = 200
+MOST_SAID = 1_000_000  # bytes in the log of a session that is started again
 _started: list["subprocess.Popen[bytes]"] = []  # they go on; the next start collects those that have ended
 
 
@@ -71,8 +72,10 @@ def _start(home: Home, env: Mapping[str, str], cwd: Path, id: str, options: list
     A pipe to us will not do: closing our end would deny all later questions of the session.
     """
     argv = [sys.executable, "-m", "teamwright", "-p", "--listen", *options]
-    log = home.logs / f"web-{id[:8]}.log"
+    log = home.session_log(id)
     said = create_file(log, os.O_WRONLY | os.O_APPEND)
+    if os.fstat(said).st_size > MOST_SAID:
+        os.ftruncate(said, 0)
     before = os.fstat(said).st_size
     try:
         with tempfile.TemporaryFile() as words:

@@ -7,15 +7,16 @@ from typing import Any
 
 import anyio
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from anyio import to_thread
 
 from teamwright.core.data.event import Asked, Record, TeamChanged, ToolEnded
-from teamwright.core.errors import TeamwrightError
+from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files.paths import is_session_id
 from teamwright.surfaces.web.live.feed import Feed
 from teamwright.surfaces.web.reading.pages import Pages
+from teamwright.surfaces.web.server.errors import NO_FILES
 from teamwright.surfaces.web.server.keys import Link, Links
 from teamwright.surfaces.web.server.serve import STATUS, WHO, Server
 from teamwright.surfaces.web.sessions.hub import Hub
@@ -31,6 +32,7 @@ NO_KEY, TOO_MANY = 4401, 4429
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 Json = dict[str, Any]
+NOTHING: Json = {"items": [], "more": False, "version": 0}
 Place = tuple[str, str]  # a session and an agent in it
 
 
@@ -91,7 +93,7 @@ class LiveTabs:
 
     def add_to(self, server: Server) -> None:
         self._server = server
-        server.socket = self.serve
+        server.live = self.attend
 
     def _hear(self, session: SessionId, record: Record) -> None:
         match record.event:
@@ -107,19 +109,17 @@ class LiveTabs:
 
     # --- one tab
 
-    async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(max_msg_size=64 * 1024, heartbeat=30, compress=False)
-        await socket.prepare(request)
+    async def attend(self, request: web.Request, socket: web.WebSocketResponse) -> None:
         link = await self._greeted(socket)
         if link is None:
             request[STATUS] = 401
             await socket.close(code=NO_KEY)
-            return socket
+            return
         request[WHO] = link.id
         if len(self._tabs) >= MOST_TABS:
             request[STATUS] = 429
             await socket.close(code=TOO_MANY)
-            return socket
+            return
         tab = Tab(link)
         self._tabs.add(tab)
         self._hub.pages += 1
@@ -135,7 +135,6 @@ class LiveTabs:
             self._tabs.discard(tab)
             self._hub.pages -= 1
             self._forget_feeds()
-        return socket
 
     async def _greeted(self, socket: web.WebSocketResponse) -> Link | None:
         try:
@@ -148,8 +147,7 @@ class LiveTabs:
 
     async def _send(self, socket: web.WebSocketResponse, tab: Tab) -> None:
         while True:
-            if not self._links.holds(tab.link.id):
-                await socket.close(code=NO_KEY, message=b"revoked")
+            if not await self._may_stay(socket, tab):
                 return
             data = tab.take()
             if data is None and tab.lagging:
@@ -163,6 +161,15 @@ class LiveTabs:
                 await socket.send_str(data.decode())
             except (ConnectionError, RuntimeError):
                 return
+
+    async def _may_stay(self, socket: web.WebSocketResponse, tab: Tab) -> bool:
+        try:
+            if self._links.holds(tab.link.id):
+                return True
+            await socket.close(code=NO_KEY, message=b"revoked")
+        except StoreError:  # told when its page comes back
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        return False
 
     async def _catch_up(self, tab: Tab) -> None:
         for place in list(tab.lagging):
@@ -192,15 +199,20 @@ class LiveTabs:
 
     async def _tell_talk(self, tab: Tab, place: Place) -> None:
         session, agent = place
-        path = await to_thread.run_sync(self._hub.talks.path, SessionId(session), AgentId(agent))
         base = {"type": "talk", "session": session, "agent": agent}
+        try:
+            tab.put(base | await self._talk(session, AgentId(agent)))
+        except (TeamwrightError, OSError):
+            tab.put(base | NOTHING | {"error": NO_FILES})
+
+    async def _talk(self, session: str, agent: AgentId) -> Json:
+        path = await to_thread.run_sync(self._hub.talks.path, SessionId(session), agent)
         if path is None:
-            tab.put(base | {"items": [], "more": False, "version": 0})
-            return
-        if place not in self._feeds:
-            self._feeds[place] = feed = Feed(self._hub, session, AgentId(agent), path)
+            return NOTHING
+        if (session, agent) not in self._feeds:
+            self._feeds[session, agent] = feed = Feed(self._hub, session, agent, path)
             await feed.begin()
-        tab.put(base | await self._pages.talk(path, session))
+        return await self._pages.talk(path, session)
 
     def _forget_feeds(self) -> None:
         looked = {place for tab in self._tabs for place in tab.looks}
@@ -225,8 +237,9 @@ class LiveTabs:
 
     async def _tell_all(self, *, files: bool) -> None:
         for place, feed in list(self._feeds.items()):
-            for message in await feed.changes(files=files):
-                self._spread(message, place)
+            with suppress(TeamwrightError, OSError):  # the others are told
+                for message in await feed.changes(files=files):
+                    self._spread(message, place)
         if files or (self._hub.news.is_set() and anyio.current_time() >= self._due):
             self._hub.news = anyio.Event()
             self._due = anyio.current_time() + OVERVIEW

@@ -16,6 +16,7 @@ from teamwright.host.git.run import git_text
 from teamwright.host.git.worktrees.listing import tip_of, view
 from teamwright.host.git.worktrees.merge import merge, preview_merge
 from teamwright.host.git.worktrees.worktree import FoundTree, remove
+from teamwright.surfaces.port.stored import tell_notes
 from teamwright.surfaces.reports.worktree_names import owner_of
 from teamwright.surfaces.reports.worktrees import find_all, preview_record, view_record, worktree_record
 from teamwright.surfaces.web.server.errors import Refused, not_there
@@ -38,7 +39,7 @@ async def listing(cwd: Path, only: str) -> Json:
 
 async def _find(cwd: Path, only: str) -> tuple[list[FoundTree], Any]:
     await to_thread.run_sync(_tell_git, cwd)
-    found, houses = await find_all(cwd)
+    found, houses = await find_all(cwd, tell_notes)
     return [one for one in found if only in ("", one.worktree.session)], houses
 
 

@@ -137,9 +137,7 @@ class Pages:
     async def _talk(self, call: Call) -> Path:
         """Only agents that the session names have a conversation here."""
         session, agent = await self._path(call), call.names["agent"]
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", agent):
-            raise not_there("such agent")
-        path = await to_thread.run_sync(self._hub.talks.path, SessionId(session.stem), AgentId(agent))
+        path = await to_thread.run_sync(self._hub.talks.path, SessionId(session.stem), agent)
         if path is None:
             raise not_there("such agent")
         return path

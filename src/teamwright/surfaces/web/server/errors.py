@@ -1,5 +1,7 @@
 """Refusals of requests: a status and a sentence."""
 
+NO_FILES = "its files cannot be read or written now: `teamwright doctor` says more"
+
 
 class Refused(Exception):
     def __init__(self, status: int, words: str) -> None:

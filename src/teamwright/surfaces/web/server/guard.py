@@ -8,6 +8,7 @@ from teamwright.core.policies.own_address import OwnAddress
 MINUTE = 60.0
 MOST_BODY = 1024 * 1024  # bytes
 MOST_REQUESTS, MOST_LOGINS = 600, 20  # per minute, from one peer
+MOST_STRANGERS = 32  # sockets of one peer that have not given their key yet
 MOST_PEERS = 1_000
 
 COMMON = {

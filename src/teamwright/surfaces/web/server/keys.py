@@ -2,7 +2,8 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.errors import StoreError
-from teamwright.osfiles.locks import hold
+from teamwright.osfiles.locks import hold, is_held
 from teamwright.osfiles.private import write_file
 from teamwright.store.db.clock import now_ms
 
@@ -47,24 +48,35 @@ class Link(Struct, frozen=True, omit_defaults=True):
         return min(end, self.until) if self.until else end
 
 
+class _Read(Struct, frozen=True):
+    """The file as it was read: one value, because threads read it at the same time."""
+
+    stamp: tuple[int, int] | None = None
+    links: Mapping[str, Link] = {}
+    keys: Mapping[str, Link] = {}
+
+
 class Links:
-    """Read again whenever another process has changed the file."""
+    """Read again whenever another process has changed the file. `create`, `open` and `revoke` wait for such a process:
+    call them in a thread."""
 
     def __init__(self, path: Path, now: Callable[[], int] = now_ms) -> None:
-        self._path, self._now = path, now
-        self._read_at: tuple[int, int] | None = None
-        self._links: dict[str, Link] = {}
-        self._keys: dict[str, Link] = {}
+        self._path, self._lock, self._now = path, path.with_suffix(".lock"), now
+        self._read = _Read()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a change would have to wait now."""
+        return is_held(self._lock)
 
     def all(self) -> list[Link]:
-        self._refresh()
         now = self._now()
-        return [link for link in self._links.values() if not link.is_over(now)]
+        return [link for link in self._refresh().links.values() if not link.is_over(now)]
 
-    def create(self, *, role: Role = "full", session: str = "", hours: float = 0) -> tuple[Link, str]:
-        """The link, and its token, which is stored nowhere."""
+    def create(self, *, role: Role = "full", session: str = "", hours: float = 0, latest: int = 0) -> tuple[Link, str]:
+        """The link, and its token, which is stored nowhere. It ends with its `hours`, and at the `latest` then."""
         token, now = secrets.token_urlsafe(32), self._now()
-        until = now + int(hours * HOUR) if hours else 0
+        until = min((end for end in (now + int(hours * HOUR) if hours else 0, latest) if end), default=0)
         link = Link(secrets.token_hex(4), role, now, session, until, opens=_hash(token))
         self._change(lambda links: links | {link.id: link})
         return link, token
@@ -85,19 +97,18 @@ class Links:
 
     def find(self, key: str) -> Link | None:
         """The link of a valid key."""
-        self._refresh()
-        link, now = self._keys.get(_hash(key)), self._now()
+        link, now = self._refresh().keys.get(_hash(key)), self._now()
         if link is None or link.is_over(now):
             return None
         if now - link.last_used > NOTED:
             used = replace(link, last_used=now)
-            self._change(lambda links: links | {link.id: used} if link.id in links else links)
+            with suppress(StoreError):  # the next use is noted
+                self._change(lambda links: links | {link.id: used} if link.id in links else links, wait=0)
         return link
 
     def holds(self, id: str) -> bool:
         """Whether it is neither revoked nor over."""
-        self._refresh()
-        link = self._links.get(id)
+        link = self._refresh().links.get(id)
         return link is not None and not link.is_over(self._now())
 
     def revoke(self, id: str) -> bool:
@@ -108,34 +119,37 @@ class Links:
 
     # --- the file
 
-    def _change(self, change: Callable[[dict[str, Link]], dict[str, Link]]) -> None:
-        lock = hold(self._path.with_suffix(".lock"), wait=WAIT)
+    def _change(self, change: Callable[[dict[str, Link]], dict[str, Link]], wait: float = WAIT) -> None:
+        lock = hold(self._lock, wait=wait)
         if lock is None:
             raise StoreError(f"{self._path} is in use by another process: try again.")
         try:
-            self._refresh()
-            now = self._now()
-            links = {id: link for id, link in change(self._links).items() if not link.is_over(now)}
-            if links != self._links:
+            now, before = self._now(), dict(self._refresh().links)
+            links = {id: link for id, link in change(before).items() if not link.is_over(now)}
+            if links != before:
                 write_file(self._path, msgspec.json.encode(list(links.values())))
-                self._refresh()
         finally:
             lock.release()
 
-    def _refresh(self) -> None:
+    def _refresh(self) -> _Read:
         try:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
-            if stamp == self._read_at:
-                return
+            if stamp == (read := self._read).stamp:
+                return read
             links = msgspec.json.decode(self._path.read_bytes(), type=list[Link])
         except FileNotFoundError:
             stamp, links = None, []
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{self._path} cannot be read ({error}): remove it, and all links are void.") from None
-        self._read_at = stamp
-        self._links = {link.id: link for link in links}
-        self._keys = {link.key: link for link in links if link.key}
+        keys = {link.key: link for link in links if link.key}
+        self._read = read = _Read(stamp, {link.id: link for link in links}, keys)
+        return read
+
+
+def is_valid(hours: float) -> bool:
+    """No time at all is no end; so little that nobody could use it is none."""
+    return hours == 0 or (hours <= MOST_HOURS and int(hours * HOUR) > 0)
 
 
 def _hash(secret: str) -> str:

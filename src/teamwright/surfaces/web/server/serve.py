@@ -2,28 +2,33 @@
 
 import gzip
 import re
+import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
 import anyio
 import msgspec
-from aiohttp import web
+from aiohttp import WSCloseCode, web
+from anyio import to_thread
 
 from teamwright.core.errors import StoreError, TeamwrightError
 from teamwright.surfaces.web.server import guard
 from teamwright.surfaces.web.server.assets import Assets
-from teamwright.surfaces.web.server.errors import Refused, not_there
+from teamwright.surfaces.web.server.errors import NO_FILES, Refused, not_there
 from teamwright.surfaces.web.server.guard import Doorman, Rate
 from teamwright.surfaces.web.server.keys import Link, Links
 from teamwright.surfaces.web.server.log import AccessLog
 from teamwright.tools.bounds import visible
 
 COMPRESSED = 1_400  # bytes from which on an answer is compressed
+PARTING = 0.5  # seconds for pages to hear that the hub ends
 START = 30.0  # seconds that a request waits for the hub to come up
 WHO, STATUS = "teamwright.who", "teamwright.status"  # what the log says about a request: its link, how it ended
+BYE = '{"type":"bye","reason":"the hub ends"}'
 Json = dict[str, Any]
 Handler = Callable[["Call"], Awaitable[Any]]
 
@@ -61,8 +66,10 @@ class Server:
         self._assets = Assets(files("teamwright.surfaces.web") / "static")
         self._requests, self._logins = Rate(guard.MOST_REQUESTS), Rate(guard.MOST_LOGINS)
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
+        self._open: dict[web.WebSocketResponse, web.Request] = {}
+        self._told = ""
         self.ready = anyio.Event()  # set when all routes are there
-        self.socket: Callable[[web.Request], Awaitable[web.WebSocketResponse]] | None = None
+        self.live: Callable[[web.Request, web.WebSocketResponse], Awaitable[None]] | None = None  # attends to a tab
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         """`{name}` in a path stands for one part of it."""
@@ -72,6 +79,7 @@ class Server:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=guard.MOST_BODY, middlewares=())
         app.router.add_route("*", "/{tail:.*}", self.answer)
+        app.on_shutdown.append(self._say_bye)
         return app
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -81,8 +89,8 @@ class Server:
                 raise Refused(403, words)
             if request.path.startswith("/api/") and request.path != "/api/login":
                 await self._until_ready()
-            if request.path == "/api/live" and request.method == "GET" and self.socket is not None:
-                upgraded = await self.socket(request)
+            if request.path == "/api/live" and request.method == "GET":
+                upgraded = await self._upgrade(request)
                 status = request.get(STATUS, 101)
                 return upgraded
             response = await self._serve(request)
@@ -93,6 +101,9 @@ class Server:
             status, response = 413, _json({"error": "the request is larger than 1 MiB"}, 413)
         except web.HTTPException as error:
             status, response = error.status, _json({"error": "the request was not understood"}, error.status)
+        except StoreError as error:
+            self._tell(error)
+            status, response = 503, _json({"error": "the hub cannot read its links: its terminal says more"}, 503)
         except Exception:  # noqa: BLE001  # the edge of a surface: this answer has the headers of all others, too
             traceback.print_exc()
             response = _json({"error": "something went wrong in the hub: its terminal says what"}, status)
@@ -101,6 +112,52 @@ class Server:
                 self._log.write(request, request.get(WHO, ""), status, time.monotonic() - began)
         self._finish(request, response)
         return response
+
+    async def _upgrade(self, request: web.Request) -> web.WebSocketResponse:
+        """A socket cannot be answered: what goes wrong closes it."""
+        self._check_upgrade(request.remote or "")
+        socket = web.WebSocketResponse(max_msg_size=64 * 1024, heartbeat=30, compress=False)
+        self._open[socket] = request
+        try:
+            await socket.prepare(request)
+            await self._attend(request, socket)
+        finally:
+            del self._open[socket]
+        return socket
+
+    async def _say_bye(self, _: web.Application) -> None:
+        with anyio.move_on_after(PARTING):
+            async with anyio.create_task_group() as group:
+                for socket, request in list(self._open.items()):
+                    group.start_soon(_leave, socket, WHO in request)
+
+    def _check_upgrade(self, peer: str) -> None:
+        """Keys come on the socket itself, so until then its peer counts."""
+        if not self._requests.takes(peer):
+            raise Refused(429, "too many requests: wait a minute")
+        strangers = [one for one in self._open.values() if one.remote == peer and WHO not in one]
+        if len(strangers) >= guard.MOST_STRANGERS:
+            raise Refused(429, "too many sockets without a key: close some")
+
+    async def _attend(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        try:
+            assert self.live is not None  # ready
+            await self.live(request, socket)
+        except StoreError as error:
+            self._tell(error)
+            request[STATUS] = 503
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        except Exception:  # noqa: BLE001  # the edge of a surface
+            traceback.print_exc()
+            request[STATUS] = 500
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR)
+
+    def _tell(self, error: Exception) -> None:
+        """On the terminal, once: a page asks again and again."""
+        words = visible(str(error))
+        if words != self._told:
+            sys.stderr.write(f"teamwright: {words}\n")
+        self._told = words
 
     async def _until_ready(self) -> None:
         with anyio.move_on_after(START):
@@ -155,12 +212,18 @@ class Server:
         if not self._logins.takes(request.remote or ""):
             raise Refused(429, "too many logins: wait a minute")
         token = (await _body(request)).get("token")
-        opened = self._links.open(token) if isinstance(token, str) and token else None
+        opened = await self._exchange(token) if isinstance(token, str) and token else None
         if opened is None:
             raise Refused(401, "this link was used already or is too old: `teamwright web link` prints a new one")
         link, key = opened
         request[WHO] = link.id
         return _json({"key": key, "role": link.role, "session": link.session, "expires": link.expires})
+
+    async def _exchange(self, token: str) -> tuple[Link, str] | None:
+        """In a thread only if it must wait: a page that is left before it has the answer has lost its link."""
+        if self._links.busy:
+            return await to_thread.run_sync(self._links.open, token)
+        return self._links.open(token)
 
     def _page(self, request: web.Request) -> web.Response:
         """The shell for every page's address, and its files; the same bytes for everybody."""
@@ -175,6 +238,13 @@ class Server:
         if request.path != "/" and not re.match(r"/(s|waiting|sessions|links|settings|new)(/|$)", request.path):
             raise not_there("such page")
         return _file(request, self._assets.shell, {"Cache-Control": "no-cache"})
+
+
+async def _leave(socket: web.WebSocketResponse, known: bool) -> None:  # noqa: FBT001  # from `start_soon`
+    with suppress(ConnectionError, RuntimeError):  # it has gone by itself
+        if known:
+            await socket.send_str(BYE)
+        await socket.close(code=WSCloseCode.GOING_AWAY)
 
 
 def _check_post(link: Link, path: str) -> None:
@@ -209,7 +279,7 @@ async def _carried_out(handler: Handler, call: Call) -> web.Response:
     except TimeoutError:
         raise Refused(409, "the session did not answer in time: is its program stopped or very busy?") from None
     except (StoreError, OSError):
-        raise Refused(409, "its files cannot be read or written now: `teamwright doctor` says more") from None
+        raise Refused(409, NO_FILES) from None
     except TeamwrightError as error:
         raise Refused(409, str(error)) from None
 

@@ -113,8 +113,7 @@ class Stores:
         state, repo = await self._open(), repository_of(str(cwd))
         if state is None or not repo:
             return []
-        found = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED)
-        entries = [entry for entry in found if only in ("", entry.draft.session)]
+        entries = await LandTable(state.database).entries(repo_key(repo), MOST_LANDED, only)
         return [{name: _plain(value) for name, value in landing_record(entry).items()} for entry in reversed(entries)]
 
     async def members(self, session: str) -> list[Json]:

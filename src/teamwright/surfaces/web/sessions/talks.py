@@ -1,5 +1,6 @@
 """Conversations read from transcripts, page by page. An item's id is always the same."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from teamwright.surfaces.web.sessions.fold import EVERYTHING, PageTalk, numbered
 MOST_OPEN = 32  # transcripts whose index stays in memory
 MOST_RESULT = 400_000  # characters of one result
 PAGE, MOST_PAGE = 100, 500
+_AGENT = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _SHOWN = {kind.__struct_config__.tag for kind in (LettersTaken, Replied, Compacted, TurnEnded)}
 _ENDING = {kind.__struct_config__.tag for kind in (ToolEnded, Denied, TurnEnded)}  # kinds that end calls
 
@@ -53,13 +55,16 @@ class Talks:
         self._open: OrderedDict[Path, Lines] = OrderedDict()
         self._whole: tuple[Path, int, Numbered] | None = None  # the last one that had to be folded from its start
 
-    def path(self, session: SessionId, agent: AgentId) -> Path | None:
+    def path(self, session: SessionId, agent: str) -> Path | None:
+        """The transcript of an agent of the session. `agent` may be any text."""
         main = find_transcript(self._home, session)
         if main is None:
             return None
         if agent == main.stem:
             return main
-        found = SessionFiles(main).agent(agent)
+        if not _AGENT.fullmatch(agent):
+            return None
+        found = SessionFiles(main).agent(AgentId(agent))
         return found if found.is_file() else None
 
     def page(self, path: Path, *, before: str = "", limit: int = PAGE, until: int = 0) -> Json:

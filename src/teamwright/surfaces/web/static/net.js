@@ -49,13 +49,16 @@ async function request(method, path, body) {
 export const get = (path) => request("GET", path);
 export const post = (path, body = {}) => request("POST", path, body);
 
+const SOON = 250; // milliseconds until it comes back,
+const STEADY = 5000; // and how long it must have held: one that breaks again and again comes back ever later
+
 /** One socket for this tab. `heard` gets every message, `state` is told "open", "away" or "refused". */
 export class Line {
   constructor(heard, state) {
     this.heard = heard;
     this.state = state;
     this.looks = new Map();
-    this.wait = 250;
+    this.wait = SOON;
     this.connect();
     addEventListener("online", () => this.again());
     document.addEventListener("visibilitychange", () => document.hidden || this.again());
@@ -70,7 +73,7 @@ export class Line {
       if (socket !== this.socket) return;
       const told = JSON.parse(event.data);
       if (told.type === "welcome") {
-        this.wait = 250;
+        this.welcomed = Date.now();
         this.state("open", told);
         for (const look of this.looks.values()) this.send({ type: "look", ...look });
       }
@@ -79,6 +82,8 @@ export class Line {
     socket.onclose = (event) => {
       if (socket !== this.socket) return;
       this.socket = null;
+      if (this.welcomed && Date.now() - this.welcomed > STEADY) this.wait = SOON;
+      this.welcomed = 0;
       if (event.code === 4401) return this.state("refused");
       this.state("away");
       this.timer = setTimeout(() => this.connect(), this.wait);
@@ -127,7 +132,7 @@ export function fill(talk, page) {
   talk.list = [...talk.byId.values()];
   talk.more = page.more;
   talk.loading = false;
-  talk.error = "";
+  talk.error = page.error || "";
   talk.to = talk.list.length;
   talk.from = Math.max(0, talk.to - 80);
   talk.stick = atEnd || talk.fresh;
