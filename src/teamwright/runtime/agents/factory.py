@@ -82,7 +82,8 @@ class AgentFactory(Struct, kw_only=True):
             sync=transcript.sync,
             around=self.around,
             keeper=self.keeper,
-            started=transcript.started,
+            # a teammate goes on by itself after a kill: a failed sync must not take the line that says a call began
+            started=transcript.sync if spec.team else transcript.started,
             compactor=AgentCompactor(agent, self.windows, self.facts, hooks),
             session=self.services,
         )
