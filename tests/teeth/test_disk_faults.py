@@ -72,7 +72,10 @@ TEAM = {
         tool("Agent", description="ada works", prompt="SCRIPT:ada", name="ada"),
         *["on"] * 3,
     ],
-    "ada": [[bash("echo one >> log"), tool("SendMessage", to="team-lead", message="hi", summary="a note")], *["end"] * 3],
+    "ada": [
+        [bash("echo one >> log"), tool("SendMessage", to="team-lead", message="hi", summary="a note")],
+        *["end"] * 3,
+    ],
     "after": ["on"] * 3,
 }
 

@@ -157,7 +157,6 @@ async def _settle_place(services: Services, space: "Space", opened: Opened, main
     from teamwright.app.engine_place import settle_place  # noqa: PLC0415
 
     if words := await settle_place(space, opened.id, services.workspace.cwd, resumes=not opened.new):
-        services.moved = True
         main.emit(Reminded(user(words)))
 
 

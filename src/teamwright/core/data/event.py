@@ -52,6 +52,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     source: Source | None = None  # for a fork: the agent whose history it starts with
     team: str = ""  # set for a teammate
     imported: str = ""  # the program this session was imported from; `description` is its title
+    where: str = ""  # the machine since its start, and the home on it; empty: not known
     durable: ClassVar[bool] = True
 
 
@@ -60,6 +61,7 @@ class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
 
     version: str
     torn: int = 0
+    where: str = ""  # as in `AgentStarted`
     durable: ClassVar[bool] = True
 
 

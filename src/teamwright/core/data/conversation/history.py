@@ -76,6 +76,8 @@ class History(Struct, eq=False):
     letters: set[LetterId] = set()
     seen: dict[str, Seen] = {}
     cwd: str = ""
+    where: str = ""  # where its process runs, as in `AgentStarted`
+    replied_where: str = ""  # the same for its last reply
     mode: Mode | None = None
     usage: Usage = Usage()
     turns: int = 0
@@ -110,7 +112,9 @@ class History(Struct, eq=False):
     def apply(self, event: Durable) -> None:
         match event:
             case AgentStarted():
-                self.started, self.cwd = event, event.cwd
+                self.started, self.cwd, self.where = event, event.cwd, event.where
+            case Resumed():
+                self.where = event.where
             case Rendered():
                 self.rendered = event
             case LettersTaken():
@@ -142,7 +146,7 @@ class History(Struct, eq=False):
                 self.mode = event.mode
             case TurnEnded():
                 self.ended, self.ends = event, self.ends + 1
-            case Resumed() | TreeSaved() | AgentEnded():
+            case TreeSaved() | AgentEnded():
                 pass
             case _:
                 assert_never(event)
@@ -169,6 +173,7 @@ class History(Struct, eq=False):
         if self.speaks_last and not self.calls:  # written by an older version that sent such requests
             self.messages.append(user(GO_ON))
         self.asked, self.resting, self.stop = len(self.messages), False, event.stop
+        self.replied_where = self.where
         self.turns += 1
         self.usage += event.usage
         self.tokens = event.usage.total
