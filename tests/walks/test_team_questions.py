@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from place_kit import teammates
-from program import Live, Program, bash, tool, wait_file
+from program import Live, Program, Ran, bash, tool, wait_file
 from teamwright.core.data.conversation.history import NEVER_BEGUN
 
 SCRIPT = {
@@ -91,19 +91,45 @@ def test_what_was_said_meanwhile_is_read_after_the_call_that_waited(program: Pro
 
 
 @pytest.mark.spec("A2", "T6")
-def test_no_call_is_begun_after_one_whose_outcome_is_unknown(program: Program) -> None:
+@pytest.mark.parametrize("line", [0, 3, 4, 5])
+def test_no_call_is_begun_after_one_whose_outcome_is_unknown(program: Program, line: int) -> None:
+    """Nor if the first resume is killed at this line of a transcript, between the results of both for example."""
     script = SCRIPT | {"ada": [[bash("echo one >> log; sleep 60"), bash("echo two >> log")], "ended"]}
     live = program.start(
         "-p", "go", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", script=script
     )
     wait_file(program.project / "log")
     killed(live)
-    ran = program.prompt(
-        script, "--dangerously-skip-permissions", "--resume", program.transcript().stem, text="SCRIPT:after"
-    )
+    ran = resumed_twice(program, script, line)
     assert ran.rc == 0 and (program.project / "log").read_text() == "one\n"
     texts = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
     assert "outcome is unknown" in texts[0] and "ended before this call began" in texts[1]
+
+
+def resumed_twice(program: Program, script: Any, line: int) -> Ran:
+    """Resume, allowing everything; before that, if `line` is given, a resume that is killed at this line."""
+    ways = ("--dangerously-skip-permissions", "--resume", program.transcript().stem)
+    if line:
+        point = {"TEAMWRIGHT_CRASHPOINT": f"transcript.append:{line}"}
+        assert program.run("-p", "SCRIPT:after", *ways, script=script, env=point).rc == -signal.SIGKILL
+    return program.prompt(script, *ways, text="SCRIPT:after")
+
+
+@pytest.mark.spec("A2", "T6", "M6")
+def test_no_call_is_begun_after_a_no_that_ends_the_turn(program: Program) -> None:
+    """Killed between the word that it was denied and its result."""
+    live = program.talk(
+        SCRIPT, "--teammate-mode", "local", env={"TEAMWRIGHT_TEAMMATE_CRASHPOINT": "transcript.append:6"}
+    )
+    live.say("go")
+    live.answer(live.question(), behavior="deny", message="stop it all", interrupt=True)
+    live.seen(subtype="team_event", kind="died")
+    assert [event["interrupt"] for event in events_of_ada(program, "denied")] == [True]
+    killed(live)
+    ran = resumed_twice(program, SCRIPT, 0)
+    assert ran.rc == 0 and not (program.project / "log").exists()
+    texts = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
+    assert "stop it all" in texts[0] and texts[1:] == [NEVER_BEGUN] * 2
 
 
 def cut_power(program: Program) -> None:
@@ -123,11 +149,7 @@ def test_after_a_power_cut_no_call_begins_by_itself(program: Program, line: int)
     live.question()
     killed(live)
     cut_power(program)
-    ways = ("--dangerously-skip-permissions", "--resume", program.transcript().stem)
-    if line:
-        point = {"TEAMWRIGHT_CRASHPOINT": f"transcript.append:{line}"}
-        assert program.run("-p", "SCRIPT:after", *ways, script=SCRIPT, env=point).rc == -signal.SIGKILL
-    ran = program.prompt(SCRIPT, *ways, text="SCRIPT:after")
+    ran = resumed_twice(program, SCRIPT, line)
     assert ran.rc == 0 and not (program.project / "log").exists()
     assert {event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")} == {NEVER_BEGUN}
 
@@ -140,9 +162,7 @@ def test_no_call_begins_by_itself_in_a_transcript_of_an_older_version(program: P
     killed(live)
     (file,) = (program.state / "projects").glob("*/*/agents/*.jsonl")
     file.write_text(re.sub(r',"where":"\w+"', "", file.read_text()))
-    ran = program.prompt(
-        SCRIPT, "--dangerously-skip-permissions", "--resume", program.transcript().stem, text="SCRIPT:after"
-    )
+    ran = resumed_twice(program, SCRIPT, 0)
     assert ran.rc == 0 and not (program.project / "log").exists()
 
 
