@@ -31,7 +31,9 @@ def events(file: Path) -> list[dict[str, Any]]:
 
 
 def told(file: Path) -> list[str]:
-    return [block["text"] for event in events(file) if "message" in event for block in event["message"]["blocks"]]
+    return [
+        block.get("text", "") for event in events(file) if "message" in event for block in event["message"]["blocks"]
+    ]
 
 
 @pytest.mark.spec("T6", "A2", "Z16")
@@ -61,5 +63,7 @@ def test_killed_before_its_team_goes_on_elsewhere_a_session_has_still_moved(
         (ada,) = other.state.glob("**/agents/*.jsonl")
         results = [event["content"][0]["text"] for event in events(ada) if event["type"] == "tool_ended"]
         assert results[1:] == [NEVER_BEGUN] * 2
+        (lead,) = other.state.glob("**/projects/*/*.jsonl")
+        assert [text.startswith("[This session continues on another") for text in told(lead)].count(True) == 1
     finally:
         other.close()
