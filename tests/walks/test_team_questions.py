@@ -4,11 +4,13 @@ import json
 import os
 import re
 import signal
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from place_kit import teammates
+from place_kit import teammates, until
 from program import Live, Program, Ran, bash, tool, wait_file
 from teamwright.core.data.conversation.history import NEVER_BEGUN
 
@@ -182,14 +184,21 @@ def test_what_a_person_has_refused_is_not_asked_again(program: Program) -> None:
     assert "not that one" in text
 
 
+ONE = SCRIPT | {
+    "ada": [bash("echo one >> log"), "ended"],
+    "main": [*SCRIPT["main"], "more"],
+    "note": [tool("SendMessage", to="ada", message="by the way", summary="a note"), "on", "more"],
+}
+
+
 @pytest.mark.spec("M6", "A2", "Q1")
-def test_an_answer_to_a_teammate_whose_process_died_lets_its_call_run_once(program: Program) -> None:
-    script = SCRIPT | {"ada": [bash("echo one >> log"), "ended"]}
-    live = program.talk(script, "--teammate-mode", "local")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_an_answer_to_a_teammate_whose_process_is_gone_lets_its_call_run_once(program: Program, number: int) -> None:
+    live = program.talk(ONE, "--teammate-mode", "local")
     live.say("go")
     asked = live.question()
     for pid in teammates(program):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     live.seen(subtype="team_event", kind="died")
     live.answer(asked, behavior="allow", updatedInput=asked["request"]["input"])
     live.seen(subtype="team_event", kind="idle")
@@ -198,6 +207,56 @@ def test_an_answer_to_a_teammate_whose_process_died_lets_its_call_run_once(progr
     text = told["message"]["blocks"][0]["text"]
     assert "was answered while your process was gone: allowed." in text and "again" not in text
     assert len(events_of_ada(program, "replied")) == 2
+
+
+@pytest.mark.spec("M6", "M10", "T6")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_teammate_that_resumes_while_its_question_is_open_puts_no_second_one(program: Program, number: int) -> None:
+    live = program.talk(ONE, "--teammate-mode", "local")
+    live.say("go")
+    asked = live.question()
+    live.results(1)
+    for pid in teammates(program):
+        os.kill(pid, number)
+    live.seen(subtype="team_event", kind="died")
+    live.say("SCRIPT:note")
+    until(lambda: events_of_ada(program, "resumed"), "ada does not resume")
+    live.answer(asked, behavior="allow", updatedInput=asked["request"]["input"])
+    live.seen(subtype="team_event", kind="idle")
+    assert live.end().rc == 0 and (program.project / "log").read_text() == "one\n"
+    assert [line["type"] for line in live.lines].count("control_request") == 1
+
+
+@pytest.mark.spec("M6", "M10", "T6")
+def test_a_teammate_that_resumes_in_its_leads_process_puts_no_second_question(program: Program) -> None:
+    live = program.talk(ONE, "--teammate-mode", "local")
+    live.say("go")
+    live.question()
+    killed(live)
+    live = resumed(program, program.transcript().stem, "--teammate-mode", "in-process", script=ONE)
+    live.answer(asked := live.question(), behavior="allow", updatedInput=asked["request"]["input"])
+    live.seen(subtype="team_event", kind="idle")
+    assert live.end().rc == 0 and (program.project / "log").read_text() == "one\n"
+    assert [line["type"] for line in live.lines].count("control_request") == 1
+
+
+@pytest.mark.spec("M6", "M10")
+def test_an_answer_that_a_process_did_not_live_to_hear_wakes_its_teammate(program: Program) -> None:
+    live = program.talk(ONE, "--teammate-mode", "local")
+    live.say("go")
+    asked = live.question()
+    (pid,) = teammates(program)
+    os.kill(pid, signal.SIGSTOP)
+    live.answer(asked, behavior="allow", updatedInput=asked["request"]["input"])
+    until(lambda: answers(program) == ["answered"], "the answer is not stored")
+    os.kill(pid, signal.SIGKILL)
+    live.seen(subtype="team_event", kind="idle")
+    assert live.end().rc == 0 and (program.project / "log").read_text() == "one\n"
+
+
+def answers(program: Program) -> list[str]:
+    with closing(sqlite3.connect(program.state / "state.db")) as db:
+        return [state for (state,) in db.execute("SELECT state FROM requests WHERE kind = 'permission'")]
 
 
 @pytest.mark.spec("T6", "A9", "M3")
