@@ -12,7 +12,7 @@ import pytest
 
 from place_kit import teammates, until
 from program import Live, Program, Ran, bash, tool, wait_file
-from teamwright.core.data.conversation.history import NEVER_BEGUN
+from teamwright.core.data.conversation.history import NEVER_BEGUN, NOT_RUN
 
 SCRIPT = {
     "main": [
@@ -248,15 +248,37 @@ def test_an_answer_that_a_process_did_not_live_to_hear_wakes_its_teammate(progra
     (pid,) = teammates(program)
     os.kill(pid, signal.SIGSTOP)
     live.answer(asked, behavior="allow", updatedInput=asked["request"]["input"])
-    until(lambda: answers(program) == ["answered"], "the answer is not stored")
+    until(lambda: requests(program, "permission") == ["answered"], "the answer is not stored")
     os.kill(pid, signal.SIGKILL)
     live.seen(subtype="team_event", kind="idle")
     assert live.end().rc == 0 and (program.project / "log").read_text() == "one\n"
 
 
-def answers(program: Program) -> list[str]:
+def requests(program: Program, kind: str) -> list[str]:
+    """The states of the requests of this kind."""
     with closing(sqlite3.connect(program.state / "state.db")) as db:
-        return [state for (state,) in db.execute("SELECT state FROM requests WHERE kind = 'permission'")]
+        return [state for (state,) in db.execute("SELECT state FROM requests WHERE kind = ?", (kind,))]
+
+
+@pytest.mark.spec("A2", "T6")
+def test_a_turn_that_was_interrupted_while_its_process_hung_does_not_go_on(program: Program) -> None:
+    live = program.talk(ONE, "--teammate-mode", "local")
+    live.say("go")
+    live.question()
+    live.results(1)
+    (pid,) = teammates(program)
+    os.kill(pid, signal.SIGSTOP)
+    assert live.ask("interrupt", agent_id="ada@crew")["subtype"] == "success"
+    assert requests(program, "interrupt") == ["open"]
+    os.kill(pid, signal.SIGKILL)
+    live.seen(subtype="team_event", kind="died")
+    killed(live)
+    ran = resumed_twice(program, ONE, 0)
+    assert ran.rc == 0 and not (program.project / "log").exists()
+    (ended,) = events_of_ada(program, "turn_ended")
+    assert ended["reason"] == "interrupted" and requests(program, "interrupt") == ["answered"]
+    (result,) = events_of_ada(program, "tool_ended")
+    assert result["content"][0]["text"] == NOT_RUN
 
 
 @pytest.mark.spec("T6", "A9", "M3")
