@@ -21,7 +21,7 @@ from teamwright.core.data.event import (
     ToolEnded,
     TurnEnded,
 )
-from teamwright.core.data.message import Message, Text, ToolResult, Usage, user
+from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, Usage, user
 from teamwright.core.ids import CallId, LetterId
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
@@ -105,6 +105,31 @@ def test_what_began_in_an_earlier_reply_says_nothing_of_a_later_one() -> None:
     pen.reply(1)
     (second,) = pen.history.open_calls
     assert texts(pen.history.unfinished(crashed=True)) == {second.id: NEVER_BEGUN}
+
+
+@pytest.mark.spec("A2", "T6")
+@pytest.mark.parametrize("words", [UNKNOWN, NEVER_BEGUN, STOPPED, NOT_RUN])
+def test_after_a_call_of_which_the_model_must_hear_no_other_begins_by_itself(words: str) -> None:
+    pen = Pen()
+    pen.letter()
+    pen.reply(3)
+    one, two, _ = pen.history.open_calls
+    pen.end(one)
+    assert pen.history.may_go_on
+    pen.write(ToolEnded(two.id, (Text(words),), is_error=True))
+    assert not pen.history.may_go_on
+
+
+@pytest.mark.spec("A2", "T6")
+def test_what_was_to_be_refused_does_not_begin_by_itself() -> None:
+    call = ToolCall(CallId("c"), "Bash", msgspec.Raw(b"{}"))
+    message = Message("assistant", (call,), "m")
+    denied = Denied(call.id, "Bash", {}, "no", interrupt=True)
+    assert fold([START, Replied(message, "tool_use", Usage())]).may_go_on
+    assert not fold([START, Replied(message, "tool_use", Usage(), report=True)]).may_go_on
+    assert not fold([START, Replied(message, "max_tokens", Usage())]).may_go_on
+    assert not fold([START, Replied(message, "refusal", Usage())]).may_go_on
+    assert not fold([START, Replied(message, "tool_use", Usage()), denied]).may_go_on
 
 
 @pytest.mark.spec("A9")

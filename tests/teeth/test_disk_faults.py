@@ -14,7 +14,10 @@ import pytest
 from disk_harness import Fault, Patient, build, compiler
 from team_brain import Brain
 
+from program import Program, bash, tool
+from teamwright.core.ids import AgentId, SessionId
 from teamwright.store.files import transcripts
+from teamwright.store.files.paths import Home
 
 pytestmark = [
     pytest.mark.spec("T6", "A2", "X2"),
@@ -58,6 +61,43 @@ def test_a_team_whose_disk_fails_ends_in_words_and_goes_on_when_it_is_well(
     assert verdict.fired and not verdict.bad, str(verdict)
     if fault.times == 0:
         assert verdict.status == 1 and verdict.seconds < 15, str(verdict)
+
+
+# --- one teammate
+
+ID = "11111111-2222-4333-8444-555555555555"
+TEAM = {
+    "main": [
+        tool("TeamCreate", team_name="crew"),
+        tool("Agent", description="ada works", prompt="SCRIPT:ada", name="ada"),
+        *["on"] * 3,
+    ],
+    "ada": [
+        [bash("echo one >> log"), tool("SendMessage", to="team-lead", message="hi", summary="a note")],
+        *["end"] * 3,
+    ],
+    "after": ["on"] * 3,
+}
+
+
+@pytest.mark.parametrize("at", range(3, 8))
+def test_what_a_failed_sync_takes_from_a_transcript_does_not_run_again_by_itself(
+    shim: Path, program: Program, at: int
+) -> None:
+    """Its syncs fail from here on, twice: the file ends at the last good one, and the finished call has no result."""
+    (program.root / "count").write_bytes(bytes(8))
+    below = Home(program.state).files(program.project, SessionId(ID)).agent(AgentId("a")).parent
+    env = {
+        "LD_PRELOAD": str(shim), "DISK_ROOT": str(below), "DISK_COUNT": str(program.root / "count"),
+        "DISK_LOG": str(program.root / "disk"), "DISK_KINDS": ",sync,", "DISK_AT": str(at),
+        "DISK_ERROR": str(errno.EIO), "DISK_TIMES": "2",
+    }  # fmt: skip
+    flags = ("--dangerously-skip-permissions", "--session-id", ID)
+    failed = program.run("-p", "go", *flags, script=TEAM, env=env)
+    fired = (program.root / "disk").exists()  # two that come at once share a sync, so there may be fewer
+    assert failed.rc == int(fired) and (fired or at > 4), failed.err
+    again = program.run("-p", "SCRIPT:after", flags[0], "--resume", ID, script=TEAM)
+    assert again.rc == 0 and (program.project / "log").read_text() == "one\n", again.err
 
 
 # --- one transcript

@@ -40,6 +40,31 @@ MUTANTS = [
         "not_run",
         "core/test_history.py::test_what_was_in_flight_is_told_from_what_never_began",
     ),
+    # For calls that a resumed teammate begins by itself.
+    (
+        "runtime/agents/factory.py",
+        "started=transcript.sync if spec.team else transcript.started",
+        "started=transcript.started",
+        "teeth/test_disk_faults.py::test_what_a_failed_sync_takes_from_a_transcript_does_not_run_again_by_itself[4]",
+    ),
+    (
+        "runtime/agents/factory.py",
+        'goes_on and history.replied_where == self.where != ""',
+        "goes_on",
+        "walks/test_team_questions.py::test_after_a_power_cut_no_call_begins_by_itself[4]",
+    ),
+    (
+        "core/data/conversation/history.py",
+        "return not (refused or lost or ",
+        "return not (refused or ",
+        "walks/test_team_questions.py::test_no_call_is_begun_after_one_whose_outcome_is_unknown[4]",
+    ),
+    (
+        "runtime/teams/remote/permission_relay.py",
+        "            if not self._is_left(question):\n",
+        "            if True:\n",
+        "walks/test_team_questions.py::test_an_answer_to_a_teammate_whose_process_is_gone_lets_its_call_run_once[15]",
+    ),
     (
         "core/policies/normalize.py",
         "while unique in used or unique in mine:",

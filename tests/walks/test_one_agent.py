@@ -118,6 +118,7 @@ async def test_at_a_limit_of_tokens_there_is_one_more_turn_to_report(walker: Wal
     walk = await walker.walk([bash("echo x")] * 9, mode="bypassPermissions", limits=Limits(tokens=10))
     assert len(walk.model.requests) == 2 and walk.ends[0].reason == "max_budget"
     assert "report" in walk.model.requests[1].messages[-1].text and walk.results[-1][1]
+    assert [reply.report for reply in walk.of(Replied)] == [False, True]  # after a kill its calls do not begin either
 
 
 @pytest.mark.spec("A11")

@@ -156,9 +156,7 @@ async def _open(services: Services, opened: Opened) -> Session:
 async def _settle_place(services: Services, space: "Space", opened: Opened, main: Agent) -> None:
     from teamwright.app.engine_place import settle_place  # noqa: PLC0415
 
-    if words := await settle_place(space, opened.id, services.workspace.cwd, resumes=not opened.new):
-        services.moved = True
-        main.emit(Reminded(user(words)))
+    await settle_place(space, opened.id, services.workspace.cwd, main, resumes=not opened.new)
 
 
 async def _resume(services: Services, opened: Opened, main: Agent) -> str:

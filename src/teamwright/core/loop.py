@@ -182,7 +182,7 @@ async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
     return "" if got.letters else got.refused
 
 
-async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
+async def _ask(seat: TurnContext, *, report: bool = False) -> tuple[Request, Reply]:
     for event in seat.history.owed_before_request():
         seat.emit(event)
     await seat.sync()  # finished tool results must be durable before the next request leaves
@@ -190,7 +190,7 @@ async def _ask(seat: TurnContext) -> tuple[Request, Reply]:
     message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
     message = _with_real_calls(message, seat.tools)
     reply = Reply(message, reply.stop, reply.usage, reply.id, reply.seconds)
-    seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000)))
+    seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000), report))
     return request, reply
 
 
@@ -247,7 +247,7 @@ async def _end_at_limit(seat: TurnContext, reached: Reached) -> TurnEnded:
     if not reached.may_report:
         return TurnEnded(reason, seat.history.last_words, f"stopped at {reached.words}")
     seat.emit(Reminded(user(REPORT.format(limit=reached.words))))
-    _, reply = await _ask(seat)
+    _, reply = await _ask(seat, report=True)
     _refuse_calls(seat, f"Not run: {reached.words} is used up.")
     return TurnEnded(reason, reply.message.text, f"stopped at {reached.words}", reply.stop)
 
@@ -297,7 +297,7 @@ async def _run_call(seat: TurnContext, call: ToolCall, request: Request, reply: 
         consent = decision.consent
         if isinstance(decision, Deny):
             fate = "denied"
-            seat.emit(Denied(call.id, call.name, call.args, decision.reason, decision.words))
+            seat.emit(Denied(call.id, call.name, call.args, decision.reason, decision.words, decision.interrupt))
             raise ToolError(decision.reason)
         args = decision.args
         if not tool.spec.parallel:

@@ -29,9 +29,6 @@ class SessionTeammates:
     def find_cwd(self, named: str) -> Path | None:
         return self._services.find_cwd(named)
 
-    def moved(self) -> bool:
-        return self._services.moved or self._services.hosting is not None
-
     def toolset(self, definition: AgentDefinition, served: Served) -> Toolset:
         services = self._services
         return services.registry.team_toolset(definition, 1, services.extensions.served(served))

@@ -52,6 +52,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     source: Source | None = None  # for a fork: the agent whose history it starts with
     team: str = ""  # set for a teammate
     imported: str = ""  # the program this session was imported from; `description` is its title
+    where: str = ""  # the machine since its start, and the home on it; empty: not known
     durable: ClassVar[bool] = True
 
 
@@ -60,14 +61,12 @@ class Resumed(Struct, frozen=True, tag="resumed", omit_defaults=True):
 
     version: str
     torn: int = 0
+    where: str = ""  # as in `AgentStarted`
     durable: ClassVar[bool] = True
 
 
 class Rendered(Struct, frozen=True, tag="rendered", omit_defaults=True):
-    """System prompt and tools, stored by content under `prompt`.
-
-    Only this, `Compacted`, `Mended` and `Rewound` may break the prefix.
-    """
+    """System prompt and tools, stored by content. Only this, `Compacted`, `Mended` and `Rewound` break the prefix."""
 
     prompt: str
     model: str
@@ -98,6 +97,7 @@ class Replied(Struct, frozen=True, tag="replied", omit_defaults=True):
     usage: Usage
     id: str = ""
     ms: int = 0
+    report: bool = False  # at a limit: the calls in it are refused
     durable: ClassVar[bool] = True
 
 
@@ -134,11 +134,9 @@ class Words(Struct, frozen=True, omit_defaults=True):
 
 
 class Rewound(Struct, frozen=True, tag="rewound", omit_defaults=True):
-    """The person went back to the state before line `to`, which is a prompt or an earlier rewind.
-
-    With `talk` the conversation continues from its first `keep` messages plus `messages`, which had been summarised or
-    left before. Usage still counts, and letters stay read.
-    """
+    """The person went back to the state before line `to`, which is a prompt or an earlier rewind. With `talk` the
+    conversation continues from its first `keep` messages plus `messages`, which had been summarised or left before.
+    Usage still counts, and letters stay read."""
 
     to: int
     began: int  # files are restored from copies kept since this time
@@ -187,6 +185,7 @@ class Denied(Struct, frozen=True, tag="denied", omit_defaults=True):
     args: dict[str, Any]
     reason: str
     words: str = ""  # why the person refused
+    interrupt: bool = False  # it ends the turn, too
     durable: ClassVar[bool] = True
 
 

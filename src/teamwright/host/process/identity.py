@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 
 import anyio
 import anyio.to_thread
 
+from teamwright.host.process.boot import boot_id
 from teamwright.host.process.rows import KILL_PATIENCE, LINUX, ProcessRow, read_row, send_if
 
 _LOOK_EVERY = 1.0  # if the kernel cannot report a process's end
@@ -85,15 +85,7 @@ def _start(pid: int) -> str:
 
 
 def _stamp(row: ProcessRow) -> str:
-    return f"{row.start}@{_boot()}"  # ticks since this boot
-
-
-@cache
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    except OSError:
-        return ""
+    return f"{row.start}@{boot_id()[:8]}"  # ticks since this boot
 
 
 def _from_ps(pid: int) -> str:

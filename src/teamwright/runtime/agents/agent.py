@@ -256,6 +256,12 @@ class Agent:
         self._scope.cancel()
         return True
 
+    async def end_interrupted(self) -> None:
+        """End a turn that an earlier process began, and that the person has interrupted since."""
+        self.left, self._interrupted = False, BY_PERSON
+        self.emit(TurnStarted(asked=False))
+        await self._end(TurnEnded("interrupted", error="interrupted"))
+
     async def take(self) -> Sequence[Letter]:
         """What has come. Nothing if the disk fails: then a person has to try again."""
         if self.halted is not None and self._shared.trouble.error is not None:

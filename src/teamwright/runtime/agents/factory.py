@@ -17,7 +17,6 @@ from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.permissions.consent import Decision
 from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Keeper, Model
-from teamwright.host.process.uptime import started_at
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.compactor import AgentCompactor, Facts, Windows
 from teamwright.runtime.agents.limits.meter import MeteredModel
@@ -36,6 +35,7 @@ from teamwright.store.tables.state import StateStore
 class AgentFactory(Struct, kw_only=True):
     services: Services  # what its agents reach through their tools
     session: SessionId
+    where: str  # as in `AgentStarted`
     files: SessionFiles
     home: Home  # where sessions' files are
     bus: Bus
@@ -83,7 +83,8 @@ class AgentFactory(Struct, kw_only=True):
             sync=transcript.sync,
             around=self.around,
             keeper=self.keeper,
-            started=transcript.started,
+            # a teammate goes on by itself after a kill: a failed sync must not take the line that says a call began
+            started=transcript.sync if spec.team else transcript.started,
             compactor=AgentCompactor(agent, self.windows, self.facts, hooks),
             session=self.services,
         )
@@ -124,7 +125,7 @@ class AgentFactory(Struct, kw_only=True):
         transcript = transcript or self.transcripts.create(self.files_of(spec.id).agent(spec.id))
         agent = self.make(spec, history or History(), transcript)
         if first is None or first.cwd != str(spec.desk.cwd):
-            agent.emit(started(spec, self.session))
+            agent.emit(started(spec, self.session, self.where))
         agent.render(prompt, spec.model, reason, spec.effort)
         if spec.mode is not None:
             agent.emit(ModeChanged(spec.mode))
@@ -143,22 +144,22 @@ class AgentFactory(Struct, kw_only=True):
         """Open the transcript of an agent that has ended, here or in another process, to continue it.
 
         The store knows more than the transcript about calls that were in flight when a process was killed. With
-        `goes_on`, its next turn begins with those that never began; not after a power cut, which may have taken the
-        line that says that one began, unless an engine has it.
+        `goes_on`, its next turn begins with those that never began, if this machine has run since it asked for them:
+        on another one they would mean other files, and a power cut may have taken the line that says that one began.
         """
         if self.fetch is not None:
             await self.fetch(id, self.files_of(id))
         path = self.files_of(id).agent(id)
         if not path.is_file():
             raise SessionMissing(f"the transcript of agent {id} is gone")
-        goes_on = goes_on and (self.fetch is not None or path.stat().st_mtime > started_at())
         transcript, events, torn = self.transcripts.open(path)
         try:
             history = self._fold(events)
         except BaseException:
             transcript.close()
             raise
-        resumed = Resumed(__version__, torn)
+        goes_on = goes_on and history.replied_where == self.where != ""
+        resumed = Resumed(__version__, torn, self.where)
         transcript.append(resumed, self.now())
         history.apply(resumed)
         try:

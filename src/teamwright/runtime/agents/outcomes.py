@@ -69,7 +69,7 @@ class Outcomes(Struct, frozen=True, kw_only=True):
         unfinished = history.unfinished(crashed=True)
         owed = [await self._answer(agent, history, unknown, CRASH) for unknown in unfinished]
         unclear = any(ended in unfinished for ended in owed if ended.call_id in history.begun)
-        if not goes_on or unclear or history.stop in ("max_tokens", "refusal"):
+        if not goes_on or unclear or not history.may_go_on:
             return owed
         return [ended for ended in owed if await self._is_over(agent, history, ended)]
 

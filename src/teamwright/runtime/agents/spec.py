@@ -57,7 +57,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     approver: Approver = "nobody"  # who approves its plans
 
 
-def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
+def started(spec: AgentSpec, session: SessionId, where: str) -> AgentStarted:
     """The first line of its transcript."""
     return AgentStarted(
         session,
@@ -75,4 +75,5 @@ def started(spec: AgentSpec, session: SessionId) -> AgentStarted:
         denied=spec.toolset.denied,
         source=spec.source,
         team=spec.team,
+        where=where,
     )

@@ -66,10 +66,6 @@ class TeammateSetup(Protocol):
         """The directory of that name on this machine; None if there is none."""
         ...
 
-    def moved(self) -> bool:
-        """Whether its teammates may have worked on another machine before, where their calls meant other files."""
-        ...
-
 
 class TeammatePlaces(Struct, frozen=True):
     """How teammates get processes of their own."""

@@ -86,7 +86,7 @@ class Teamwork:
             services=services,
             room=at and at.room,
         )
-        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster)
+        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing

@@ -44,6 +44,7 @@ NEVER_BEGUN = (
 )
 STOPPED = "Interrupted before this call had finished; its outcome is unknown."
 NOT_RUN = "Not run: the turn was interrupted before this call began."
+LOST = {UNKNOWN, NEVER_BEGUN, STOPPED, NOT_RUN}
 CUT = (
     "Your last reply was cut off at its output limit, so no tool call in it was run. "
     "Go on in smaller steps: shorter text, or a large file written in several calls."
@@ -76,6 +77,8 @@ class History(Struct, eq=False):
     letters: set[LetterId] = set()
     seen: dict[str, Seen] = {}
     cwd: str = ""
+    where: str = ""  # where its process runs, as in `AgentStarted`
+    replied_where: str = ""  # the same for its last reply
     mode: Mode | None = None
     usage: Usage = Usage()
     turns: int = 0
@@ -84,6 +87,7 @@ class History(Struct, eq=False):
     ends: int = 0  # number of ended turns
     resting: bool = False  # one of its own calls has ended the turn
     stop: Stop | None = None  # stop reason of the last reply
+    report: bool = False  # whether the last reply was the report at a limit
     ended: TurnEnded | None = None  # how the last turn ended; None during a turn
 
     @property
@@ -110,7 +114,9 @@ class History(Struct, eq=False):
     def apply(self, event: Durable) -> None:
         match event:
             case AgentStarted():
-                self.started, self.cwd = event, event.cwd
+                self.started, self.cwd, self.where = event, event.cwd, event.where
+            case Resumed():
+                self.where = event.where
             case Rendered():
                 self.rendered = event
             case LettersTaken():
@@ -142,7 +148,7 @@ class History(Struct, eq=False):
                 self.mode = event.mode
             case TurnEnded():
                 self.ended, self.ends = event, self.ends + 1
-            case Resumed() | TreeSaved() | AgentEnded():
+            case TreeSaved() | AgentEnded():
                 pass
             case _:
                 assert_never(event)
@@ -169,6 +175,7 @@ class History(Struct, eq=False):
         if self.speaks_last and not self.calls:  # written by an older version that sent such requests
             self.messages.append(user(GO_ON))
         self.asked, self.resting, self.stop = len(self.messages), False, event.stop
+        self.replied_where, self.report = self.where, event.report
         self.turns += 1
         self.usage += event.usage
         self.tokens = event.usage.total
@@ -237,6 +244,14 @@ class History(Struct, eq=False):
     def denied(self) -> dict[CallId, str]:
         """Calls that were denied, with the reason: one of these without a result lacks only that."""
         return {denial.call_id: denial.reason for denial in self.denials}
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether calls of the last reply that never began may begin now: not if they were to be refused, nor after one
+        of which the model must hear first, nor once the turn was stopped."""
+        refused = self.report or self.stop in ("max_tokens", "refusal")
+        lost = any(isinstance(b, Text) and b.text in LOST for result in self.results.values() for b in result.content)
+        return not (refused or lost or any(no.interrupt and no.call_id in self.calls for no in self.denials))
 
     def unfinished(self, *, crashed: bool) -> list[ToolEnded]:
         """Results for calls that will never finish: after a crash, or at an interrupt."""

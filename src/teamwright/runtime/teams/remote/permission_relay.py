@@ -34,6 +34,8 @@ from teamwright.store.tables.requests import RequestTable
 if TYPE_CHECKING:
     from teamwright.core.sandbox.fencing import Fencing
 
+_HEAR_LIMIT = 60.0  # seconds in which a living process acts on an answer, or is found to have died
+
 
 class PermissionForwarder:
     """For a process without a person: puts a question to the lead's process and waits for the answer."""
@@ -63,8 +65,17 @@ class PermissionForwarder:
         try:
             return await _wait_for_answer(table, roster, opened.id)
         finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(2):
-                await table.expire(opened.id)
+            if not self._is_left(question):
+                with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+                    await table.expire(opened.id)
+
+    def _is_left(self, question: Question) -> bool:
+        """Whether this process ends and leaves the call to the next one, which asks the same question again."""
+        agent = self._services.supervisor.agent(question.agent)
+        if agent is None or agent.id != self._agent or not agent.parked:
+            return False
+        waits = (call.id for call in agent.history.open_calls if call.id not in agent.history.begun)
+        return question.call_id in waits
 
 
 def _body(question: Question, member: Member, living: Agent | None) -> dict[str, Any]:
@@ -119,7 +130,10 @@ class PermissionResponder:
             for request in await self._tables.requests.open_for(lead.agent) if lead else ():
                 if request.kind == "permission" and request.id not in self._asked:
                     self._asked.add(request.id)
-                    self._supervisor.launch(partial(self._decide, request))
+                    if self._supervisor.agent(request.asker) is None:
+                        self._supervisor.launch(partial(self._decide, request))
+                    else:  # it has resumed in this process, and asks here
+                        await self._tables.requests.expire(request.id)
 
     async def _decide(self, request: TeamRequest) -> None:
         body: dict[str, Any] = request.body
@@ -140,19 +154,29 @@ class PermissionResponder:
 
     async def _answered(self, member: Member, tool: str, decision: Decision, done: TeamRequest | Refused) -> None:
         """Wake a teammate that still waits for the answer; otherwise tell it the answer by letter."""
-        held = await self._tables.processes.holder(member.agent) is not None
-        if held and not isinstance(done, Refused):
-            await self._wakeups.ring(member)
-            return
         said = "allowed" if isinstance(decision, Allow) else "denied"
         asked = f"The question whether you may use {tool} was answered"
-        if not isinstance(done, Refused):  # its call waits for it in its transcript
-            await self._mail.notify(member, f"{asked} while your process was gone: {said}.")
+        if not isinstance(done, Refused):
+            await self._wakeups.ring(member)
+            if not await self._is_heard(member, done.id):  # its call waits for it in its transcript
+                await self._mail.notify(member, f"{asked} while your process was gone: {said}.")
         elif done.code == "expired":
             words = f"{asked} when you did not wait for it any more: {said}."
             await self._mail.notify(
                 member, f"{words} The answer holds for that very call: if it is still needed, make it again."
             )
+
+    async def _is_heard(self, member: Member, id: RequestId) -> bool:
+        """Whether a process of the teammate has acted on the answer, or lives and will. It may end before it can."""
+        with anyio.move_on_after(_HEAR_LIMIT):
+            while True:
+                held = await self._tables.processes.holder(member.agent) is not None
+                found = await self._tables.requests.by_id(id)
+                if found is None or found.handled or not held:
+                    return found is None or found.handled
+                with anyio.move_on_after(1.0):
+                    await self._roster.news()
+        return True
 
     async def _judge(self, agent: AgentId, call: ToolCall, standing: Standing) -> Decision:
         """Judge by the rules here; the person decides what they leave open. No approval overrides a rule that

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
 
 class TeammateFactory:
-    def __init__(self, agents: AgentFactory, spawning: SpawnDeps, setup: TeammateSetup, roster: Roster) -> None:
+    def __init__(
+        self, agents: AgentFactory, spawning: SpawnDeps, setup: TeammateSetup, roster: Roster, *, goes_on: bool
+    ) -> None:
+        """`goes_on`: a resumed one begins the calls that an earlier process did not begin. Not on a worker, where each
+        takeover has a clone of its own."""
         self._agents, self._spawning, self._setup, self._roster = agents, spawning, setup, roster
+        self._goes_on = goes_on
 
     @property
     def root(self) -> Path:
@@ -113,7 +118,7 @@ class TeammateFactory:
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | tuple[Transcript, History]:
         """Resume from the transcript. Returns that as read if the agent was killed before it could do anything."""
         try:
-            transcript, history = await self._agents.reopen(member.agent, goes_on=not self._setup.moved())
+            transcript, history = await self._agents.reopen(member.agent, goes_on=self._goes_on)
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:

@@ -33,14 +33,18 @@ class TeammateLife:
 
     async def begin(self) -> None:
         """Handle first what an earlier process has left."""
-        state = self._state
+        state, agent = self._state, self._agent
+        if self._under_way and not agent.history.over and await self._tables.requests.interrupts_of(agent.id):
+            await agent.end_interrupted()  # the process that it was meant for did not live to obey
+            if agent.halted is not None:
+                raise agent.halted
         await state.heed_interrupts()
         await state.apply_answers()
         if state.member.state == "created":
             await state.set_running()
         if self._under_way and not self.over:
             await state.set_running()  # before letters are marked as read: others see either, but never nothing
-            await self.turn(await self._agent.inbox.take(at_rest=self._agent.history.over))
+            await self.turn(await agent.inbox.take(at_rest=agent.history.over))
 
     @property
     def _under_way(self) -> bool:
