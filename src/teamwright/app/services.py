@@ -318,7 +318,7 @@ class Services:
             return None
         from teamwright.app.teams.places import open_places  # noqa: PLC0415
 
-        return open_places(asked, self.options, self.workspace, self.notes, self.since, lambda: self.moved)
+        return open_places(asked, self.options, self.workspace, self.notes, self.since)
 
     @lazy
     def remotes(self) -> "RemoteAgents | None":

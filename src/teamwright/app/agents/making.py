@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from anyio import Semaphore
 
 from teamwright.app.agents.prompts import recall
-from teamwright.host.process.boot import run_of_machine
 from teamwright.runtime.agents.compactor import Windows
 from teamwright.runtime.agents.factory import AgentFactory
 from teamwright.store.files.transcripts import Transcript
@@ -24,7 +23,6 @@ def make_agents(services: "Services") -> AgentFactory:
     return AgentFactory(
         services=services,
         session=store.session,
-        where=run_of_machine((store.home or services.workspace.home).root),
         files=store.files,
         home=store.home or services.workspace.home,
         bus=services.bus,

@@ -1,7 +1,7 @@
 """Where the teammates of a session run, and how their processes are started."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,10 +56,9 @@ SHARED = (
 
 
 def open_places(
-    asked: Asked, options: Options, workspace: Workspace, notes: list[str], since: int, moved: Callable[[], bool]
+    asked: Asked, options: Options, workspace: Workspace, notes: list[str], since: int
 ) -> "TeammatePlaces | None":
-    """None: in this process, where teammates can always run. `moved`: whether the session was on another machine
-    before, which is not known yet."""
+    """None: in this process, where teammates can always run."""
     own = workspace.own
     if asked == "remote" and not names_engine(options, workspace):
         notes.append(_NO_ENGINE)
@@ -74,8 +73,7 @@ def open_places(
     from teamwright.runtime.teams.deps import TeammatePlaces  # noqa: PLC0415  # with most of what a team needs
 
     panes = _panes(choice.backend, workspace, split=own.split_panes)
-    command = partial(_command, options=options, workspace=workspace, since=since, moved=moved)
-    return TeammatePlaces(panes, choice.backend, command)
+    return TeammatePlaces(panes, choice.backend, partial(_command, options=options, workspace=workspace, since=since))
 
 
 def _panes(backend: str, workspace: Workspace, *, split: bool) -> Panes:
@@ -94,7 +92,7 @@ def _panes(backend: str, workspace: Workspace, *, split: bool) -> Panes:
 
 
 def _command(
-    member: Member, mode: Mode, options: Options, workspace: Workspace, since: int, moved: Callable[[], bool]
+    member: Member, mode: Mode, options: Options, workspace: Workspace, since: int
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """argv contains no secrets and nothing from outside: those are in the environment, which nobody else can read."""
     packed = {name: getattr(options, name) for name in SHARED} | {"model": member.model}
@@ -114,7 +112,6 @@ def _command(
         "usd": limits.usd,
         "tokens": limits.tokens,
         "since": since,
-        "moved": moved(),
         "options": packed,
     }
     if options.engine:
@@ -139,7 +136,6 @@ class Packed(Struct, frozen=True):
     mode: Mode
     options: dict[str, Any]
     since: int
-    moved: bool = False  # its session was on another machine before
     usd: float | None = None
     tokens: int | None = None
 

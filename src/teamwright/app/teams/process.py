@@ -25,7 +25,7 @@ class TeammateServices(Services):
 
     def __init__(self, setup: Setup, store: Store, packed: Packed) -> None:
         super().__init__(setup, store, packed.since)
-        self._packed, self.moved = packed, packed.moved
+        self._packed = packed
         self.answer = PermissionForwarder(self, packed.agent).put
 
     @property

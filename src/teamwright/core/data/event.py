@@ -52,7 +52,7 @@ class AgentStarted(Struct, frozen=True, tag="agent_started", omit_defaults=True)
     source: Source | None = None  # for a fork: the agent whose history it starts with
     team: str = ""  # set for a teammate
     imported: str = ""  # the program this session was imported from; `description` is its title
-    where: str = ""  # the machine since its start, and the home on it; empty: not known
+    where: str = ""  # for a teammate: the machine since its start, and the home on it; empty: not known
     durable: ClassVar[bool] = True
 
 

@@ -35,7 +35,6 @@ from teamwright.store.tables.state import StateStore
 class AgentFactory(Struct, kw_only=True):
     services: Services  # what its agents reach through their tools
     session: SessionId
-    where: str  # as in `AgentStarted`
     files: SessionFiles
     home: Home  # where sessions' files are
     bus: Bus
@@ -125,7 +124,7 @@ class AgentFactory(Struct, kw_only=True):
         transcript = transcript or self.transcripts.create(self.files_of(spec.id).agent(spec.id))
         agent = self.make(spec, history or History(), transcript)
         if first is None or first.cwd != str(spec.desk.cwd):
-            agent.emit(started(spec, self.session, self.where))
+            agent.emit(started(spec, self.session, self._where() if spec.team else ""))
         agent.render(prompt, spec.model, reason, spec.effort)
         if spec.mode is not None:
             agent.emit(ModeChanged(spec.mode))
@@ -158,8 +157,9 @@ class AgentFactory(Struct, kw_only=True):
         except BaseException:
             transcript.close()
             raise
-        goes_on = goes_on and history.replied_where == self.where != ""
-        resumed = Resumed(__version__, torn, self.where)
+        where = self._where() if goes_on else ""
+        goes_on = history.replied_where == where != ""
+        resumed = Resumed(__version__, torn, where)
         transcript.append(resumed, self.now())
         history.apply(resumed)
         try:
@@ -171,6 +171,12 @@ class AgentFactory(Struct, kw_only=True):
             transcript.close()
             raise
         return transcript, history
+
+    def _where(self) -> str:
+        """Where a teammate's process runs, as in `AgentStarted`."""
+        from teamwright.host.process.boot import run_of_machine  # noqa: PLC0415  # no other agent goes on by itself
+
+        return run_of_machine(self.home.root)
 
     def _fold(self, events: Sequence[Durable]) -> History:
         """Fold events into a history. A fork's begins with its parent's history up to the branch."""
