@@ -199,7 +199,7 @@ def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, 
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
         return WaitingJob(id, "main", "gone", "its process has ended; --resume continues it", since)
-    state, words = _state_of(lines, running, main=True)
+    state, words = _state_of(lines, running, unasked=IDLE, rests=_is_resumed(lines))
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])
     return WaitingJob(id, "main", state, words, since)
@@ -223,24 +223,23 @@ def _agent_waits(files: SessionFiles, row: JobRow, rows: list[JobRow], *, alive:
     return WaitingJob(row.id, row.description, *_state_of(lines, running), since)
 
 
-def _state_of(lines: Sequence[Line], jobs: list[JobRow], *, main: bool = False) -> tuple[str, str]:
-    """The `main` agent waits for words, at its beginning and after a crash; others go on by themselves."""
+def _state_of(
+    lines: Sequence[Line], jobs: list[JobRow], *, unasked: tuple[str, str] = NOT_BEGUN, rests: bool = False
+) -> tuple[str, str]:
+    """`unasked`: of an agent that nobody has told anything yet. `rests`: it waits for words, whatever was cut off."""
     history = fold(line.event for line in lines)
-    last = lines[-1].event if lines else None
     if history.open_calls:
         return "waiting", _open_calls(history, jobs)
-    if history.ended is not None or (main and _resumed_since(lines)):
+    if history.ended is not None or rests:
         background = ", ".join(job.id for job in jobs)
         return ("waiting", f"its jobs: {background}") if jobs else IDLE
-    if not history.messages:
-        return IDLE if main else NOT_BEGUN
-    if isinstance(last, Replied | ToolEnded):
+    if history.messages and isinstance(lines[-1].event, Replied | ToolEnded):
         return "running", "the model's answer"
-    return NOT_BEGUN
+    return NOT_BEGUN if history.messages else unasked
 
 
-def _resumed_since(lines: Sequence[Line]) -> bool:
-    """Whether another process resumes the agent, and has begun no turn of it."""
+def _is_resumed(lines: Sequence[Line]) -> bool:
+    """Whether another process has resumed the main agent, and has begun no turn of it: others go on by themselves."""
     for line in reversed(lines):
         match line.event:
             case Resumed():

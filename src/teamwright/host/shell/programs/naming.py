@@ -31,13 +31,23 @@ def set_aside(words: Sequence[str]) -> set[int]:
     """The positions of words that only leave something out, or that are plain names, patterns and messages."""
     name, pairs = words[0].rpartition("/")[2], list(enumerate(pairwise(words), 1))
     aside = {n for n, (flag, word) in pairs if flag in _LEAVES_OUT or _LEFT_OUT.match(word)}
+    if name == "git":
+        return _set_aside_by_git(words, pairs, aside)
     if name in _GREPS:
         return aside | texts_in(words)
-    elsewhere = name in _CONTAINERS and {"build", "cp"}.isdisjoint(words)  # what it runs, too
-    if elsewhere or (name in _SCRIPTS and launched(words) == 0):
+    if _takes_names(name, words):
         return aside | {n for n, (flag, word) in pairs if not flag.startswith("-") and _NAME.fullmatch(word)}
-    if name != "git":
-        return aside
+    return aside
+
+
+def _takes_names(name: str, words: Sequence[str]) -> bool:
+    """Of scripts or containers."""
+    if name in _CONTAINERS:
+        return {"build", "cp"}.isdisjoint(words)  # what it runs, too
+    return name in _SCRIPTS and launched(words) == 0
+
+
+def _set_aside_by_git(words: Sequence[str], pairs: Sequence[tuple[int, tuple[str, str]]], aside: set[int]) -> set[int]:
     if not _REFS_ALONE.isdisjoint(without_git_options(words)[1:2]):
         return {n for n, (flag, word) in pairs if flag not in ("-F", "--file") and not word.startswith("-")}
     return aside | {n for n, (flag, _) in pairs if flag in _MESSAGES}
@@ -50,7 +60,11 @@ def perhaps_files(words: Sequence[str]) -> list[str]:
     if name in _TELL_NAMES or (named and launched(words) == 0):
         return []
     aside = set_aside(words) | texts_in(words)
-    pairs = [pair for n, pair in enumerate(pairwise(words), 1) if n not in aside]
+    return _unlike_names(name, known, [pair for n, pair in enumerate(pairwise(words), 1) if n not in aside])
+
+
+def _unlike_names(name: str, known: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Without images, messages and files of other machines; each word comes with the one before it."""
     if name in _CONTAINERS:
         mounts = [word for flag, word in pairs if _MOUNTS.fullmatch(flag) or _MOUNTS.match(word)]
         return mounts + [word for word in known if "cp" in known and not _REMOTE.fullmatch(word)]

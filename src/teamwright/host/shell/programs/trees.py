@@ -51,12 +51,13 @@ _TREES = {
 }
 _OF_GIT = frozenset({"archive", "bundle", "fast-export", "format-patch", "checkout-index", "grep", "diff", "show"})
 _LIMITED = frozenset({"archive", "diff", "grep", "show", "format-patch"})  # paths limit what they show
-_ARCHIVE = "o --output --format --prefix --remote --exec --add-file --add-virtual-file --mtime"
+_VALUED = {"archive": "o --output --format --prefix --remote --exec --add-file --add-virtual-file --mtime".split()}
 _PATCH = re.compile(r"-[a-z]*[pu]|--patch.*|--cc|-[SGL].*")
 _TRACKED = Shown(frozenset({"index", "history"}), program="git", whole=True)
 _HERE = frozenset({".", "./"})
 _PATH = r"((?:\.?[\w+-][\w.+-]*/)*\.?[\w+-][\w.+-]*"
 _BEGINNING = {"rsync": re.compile(rf"/{_PATH}/?)"), **dict.fromkeys(_TARS, re.compile(rf"\./{_PATH})"))}
+_NOTHING = re.compile(r"(?!)")
 
 
 def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
@@ -85,33 +86,41 @@ def trees_of(words: Sequence[str]) -> tuple[list[str], Shown]:
 def _of_git(words: Sequence[str]) -> tuple[list[str], Shown]:
     """Of a command that is not known in full."""
     name = "".join(words[:1])
-    if name not in _OF_GIT and not (name == "log" and any(map(_PATCH.fullmatch, words))):
+    if not _shows_contents(name, words):
         return [], ON_DISK
-    if name == "bundle" and "create" not in words:
-        return [], ON_DISK
-    named = [word for flag, word in _read(name, words[1:], _ARCHIVE.split() if name == "archive" else ()) if not flag]
+    named = [word for flag, word in _read(name, words[1:], _VALUED.get(name, ())) if not flag]
     if "--no-index" in words:
         return named if name == "diff" else named[1:] or ["."], ON_DISK
     if name not in _LIMITED or "--full-diff" in words:
         return ["."], structs.replace(_TRACKED, program="")
-    behind = [word for word in named[1:] if name == "archive" and not word.startswith(":")]
+    return _limited([word for word in named[1:] if name == "archive" and not word.startswith(":")], words)
+
+
+def _shows_contents(name: str, words: Sequence[str]) -> bool:
+    if name == "log":
+        return any(map(_PATCH.fullmatch, words))
+    return name in _OF_GIT and (name != "bundle" or "create" in words)
+
+
+def _limited(behind: Sequence[str], words: Sequence[str]) -> tuple[list[str], Shown]:
+    """`behind`: the paths behind a commit. Others limit a command only together with `--`."""
     paths = words[words.index("--") :] if "--" in words else ()
     skips = Skips(paths=tuple(found[1] for word in paths if (found := EXCLUDES.fullmatch(word))))
-    return behind or ["."], structs.replace(_TRACKED, skips=skips, whole=not behind)
+    return [*behind] or ["."], structs.replace(_TRACKED, skips=skips, whole=not behind)
 
 
 def _read(program: str, words: Sequence[str], valued: Sequence[str]) -> list[tuple[str, str]]:
     """The words in order: each flag with its value, and the operands, whose flag is empty."""
+    letters = ""
     if program.startswith("7z"):  # a letter, then operands; other flags have values of their own kind
-        words = [word for n, word in enumerate(words) if n == 0 or not word.startswith("-")]
-    bare = (program in _TARS or program.startswith("7z")) and not "".join(words[:1]).startswith("-")
-    read, waiting, ended = list[tuple[str, str]](), list[str](), False
-    for n, word in enumerate(words):
+        words = [*words[:1], *(word for word in words[1:] if not word.startswith("-"))]
+    if (program in _TARS or program.startswith("7z")) and not "".join(words[:1]).startswith("-"):
+        letters, words = "".join(words[:1]), words[1:]
+    read, ended = [(letter, "") for letter in letters if letter not in valued], False
+    waiting = [letter for letter in letters if letter in valued]
+    for word in words:
         if waiting:
             read.append((waiting.pop(0), word))
-        elif bare and n == 0:
-            read += [(letter, "") for letter in word if letter not in valued]
-            waiting = [letter for letter in word if letter in valued]
         elif ended or word == "-" or not word.startswith("-"):
             read.append(("", word))
         elif word == "--":
@@ -156,10 +165,17 @@ def _skips(program: str, read: Sequence[tuple[str, str]], *, here: bool) -> Skip
         return Skips()
     out = [value for flag, value in read if flag in ("x", "--exclude")]
     only = tuple(value for flag, value in read if flag == "--include") if out else ()  # the first that fits counts
-    found = [_BEGINNING[program].fullmatch(one) for one in out if here and program in _BEGINNING and not only]
-    paths = tuple(one[1] for one in found if one)
-    if program != "rsync":
-        return Skips(tuple(out), tuple(out), paths=paths)
+    paths = _from_here(program, out) if here and not only else ()
+    return _of_rsync(out, only, paths) if program == "rsync" else Skips(tuple(out), tuple(out), paths=paths)
+
+
+def _from_here(program: str, out: Sequence[str]) -> tuple[str, ...]:
+    pattern = _BEGINNING.get(program, _NOTHING)
+    return tuple(found[1] for one in out if (found := pattern.fullmatch(one)))
+
+
+def _of_rsync(out: Sequence[str], only: tuple[str, ...], paths: tuple[str, ...]) -> Skips:
+    """With a slash at its end, a pattern fits directories alone."""
     names = [one for one in out if not one.startswith("/")]
     return Skips(
         tuple(one for one in names if not one.endswith("/")), tuple(one.rstrip("/") for one in names), only, paths

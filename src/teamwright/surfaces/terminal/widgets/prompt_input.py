@@ -198,17 +198,21 @@ class PromptInput(TextArea):
                 self._completions.close()
                 self._word = None
             case "tab" | "enter":
-                choice = self._completions.chosen
-                if choice is None:
-                    return False
-                typed = word_at(self.text, *self.cursor_location)
-                if self._listed != typed:  # the keys were quicker than the list
-                    taken = typed is not None and (typed.kind, typed.text) == ("@", choice.word)  # a folder, just now
-                    return key == "tab" or taken
-                if self._take(choice) == "/" and key == "enter":
-                    self._enter()
+                return self._complete(key)
             case _:
                 return False
+        return True
+
+    def _complete(self, key: str) -> bool:
+        choice = self._completions.chosen
+        if choice is None:
+            return False
+        typed = word_at(self.text, *self.cursor_location)
+        if self._listed != typed:  # the keys were quicker than the list
+            taken = typed is not None and (typed.kind, typed.text) == ("@", choice.word)  # a folder, just now
+            return key == "tab" or taken
+        if self._take(choice) == "/" and key == "enter":
+            self._enter()
         return True
 
     def _enter(self) -> None:
