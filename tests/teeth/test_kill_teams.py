@@ -41,7 +41,7 @@ def test_killed_at_each_crash_point_and_from_outside_in_one_process(brain: Brain
 
 
 def test_power_cuts_lose_only_what_nobody_was_told_of(brain: Brain) -> None:
-    kills = [Kill("", "all", requests, 0.003, power=True) for requests in (4, 13, 22, 31)]
+    kills = [Kill("", "all", requests, 0.003, power=True) for requests in (4, 11, 18, 25)]
     figures = play(brain, "in-process", 2, [*kills, Kill("transcript.sync:20", power=True)])
     assert figures.kills >= len(kills)
 

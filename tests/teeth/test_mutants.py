@@ -49,8 +49,8 @@ MUTANTS = [
     ),
     (
         "runtime/agents/factory.py",
-        'goes_on and history.replied_where == self.where != ""',
-        "goes_on",
+        'goes_on = history.replied_where == where != ""',
+        'goes_on = where != ""',
         "walks/test_team_questions.py::test_after_a_power_cut_no_call_begins_by_itself[4]",
     ),
     (
