@@ -164,3 +164,6 @@ class WebSocket:
 
     def close(self) -> None:
         self._wire.close()
+
+
+OpenHub = Callable[..., WebHub]

@@ -3,7 +3,6 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,10 @@ import pytest
 from program import LIMIT, Program, bash
 from teamwright.osfiles.locks import hold
 from teamwright.surfaces.web.server.keys import NOTED, Links
-from web_kit import WebHub, WebSocket
+from web_kit import OpenHub, WebSocket
 
-OpenHub = Callable[..., WebHub]
+pytest_plugins = ("web_fixtures",)
 NOBODY = ("", "../x", "ada@crew", "a\0b", "a" * 300)
-
-
-@pytest.fixture
-def hub(program: Program) -> Iterator[OpenHub]:
-    opened: list[WebHub] = []
-
-    def open_hub(*args: str, **more: Any) -> WebHub:
-        opened.append(WebHub(program, *args, **more))
-        return opened[-1].enter()
-
-    yield open_hub
-    for one in opened:
-        one.close()
 
 
 def terminal(program: Program) -> str:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -22,23 +21,10 @@ from teamwright.surfaces.port.doors import address_file
 from teamwright.surfaces.web.live.socket import MOST_WAITING, Tab, tell_now
 from teamwright.surfaces.web.server.keys import Link
 from teamwright.surfaces.web.sessions.hub import Hub
-from web_kit import WebHub, WebSocket
+from web_kit import OpenHub, WebHub, WebSocket
 from worktree_kit import new_repo
 
-OpenHub = Callable[..., WebHub]
-
-
-@pytest.fixture
-def hub(program: Program) -> Iterator[OpenHub]:
-    opened: list[WebHub] = []
-
-    def open_hub(*args: str, **more: Any) -> WebHub:
-        opened.append(WebHub(program, *args, **more))
-        return opened[-1].enter()
-
-    yield open_hub
-    for one in opened:
-        one.close()
+pytest_plugins = ("web_fixtures",)
 
 
 def listening(program: Program, script: Any, *args: str, text: str = "go") -> Live:

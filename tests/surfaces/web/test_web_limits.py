@@ -2,33 +2,18 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from program import LIMIT, Program, bash
-from web_kit import Reply, WebHub, WebSocket
+from web_kit import OpenHub, Reply, WebHub, WebSocket
 
-OpenHub = Callable[..., WebHub]
+pytest_plugins = ("web_fixtures",)
 OPEN = Path("/proc/self/fd")
 PING = b"\x89\x80\0\0\0\0"
-
-
-@pytest.fixture
-def hub(program: Program) -> Iterator[OpenHub]:
-    opened: list[WebHub] = []
-
-    def open_hub(*args: str, **more: Any) -> WebHub:
-        opened.append(WebHub(program, *args, **more))
-        return opened[-1].enter()
-
-    yield open_hub
-    for one in opened:
-        one.close()
 
 
 def said(web: WebHub, id: str) -> list[str]:
