@@ -287,7 +287,8 @@ HIDDEN = [
     "grep -R a secrets", "grep -R -f.env secrets/k", "grep -R --fil .env a", "make -C secrets", "git tag -F .env v1",
     "npm exec -- cat secrets", "kubectl apply -f secrets", "kubectl create secret generic x --from-file=a=.env",
     "docker build secrets", "jq . .e$x", "sed -n \"$a\" .e$x", "x=.env; grep -e a $x", "x=.env; grep -f $x b.txt",
-    "grep -v a $(echo .env)",
+    "grep -v a $(echo .env)", "x=.env; grep -- -a $x", "x=.env; grep -- -A $x", "x=.env; sed --ex=p $x",
+    "x=.env; gawk --source=1 $x",
     "git commit -m \"$(cat $(echo .env))\"",
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ _VALUED = {  # flags whose value is a number or a text
     "sed": "e",
     "cut": "bcdf",
 }
-_GIVES_SCRIPT = re.compile(r"-[A-Za-z]*[ef]|--(?:exp|reg|fi|from)")
+_GIVES_SCRIPT = re.compile(r"-[A-Za-z]*[ef]|--(?:ex?(?:=|$)|exp|reg|fi|from|sou|exec)")
 _NUMBER = re.compile(r"-[^\w-].*", re.DOTALL)  # `-$n`
 _RECORDS = frozenset({"add", "commit", "merge", "push", "rm", "stash", "tag"})
 _INVERTS = re.compile(r"-[A-Za-z]*v[A-Za-z]*|--invert-match")
@@ -36,10 +36,12 @@ def texts_in(words: Sequence[str]) -> set[int]:
     name, texts = words[0].rpartition("/")[2], set[int]()
     script = name in _SCRIPTS and not any(map(_GIVES_SCRIPT.match, words))
     flag = re.compile(f"-[A-Za-z]*[{_VALUED[name]}]|--(?:lines|bytes)") if name in _VALUED else _NUMBER
+    flags = True
     for n, (before, word) in enumerate(pairwise(words), 1):
-        if flag.fullmatch(before) or flag.match(word) or _NUMBER.fullmatch(word):
+        flags = flags and before != "--"
+        if flags and (flag.fullmatch(before) or flag.match(word) or _NUMBER.fullmatch(word)):
             texts.add(n)
-        elif script and not word.startswith("-"):
+        elif script and not (flags and word.startswith("-")):
             texts.add(n)
             script = False
     return texts
