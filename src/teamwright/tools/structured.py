@@ -36,9 +36,12 @@ class StructuredOutput:
         self.spec = ToolSpec(NAME, DESCRIPTION, {"type": "object", **schema})
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
+        from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
         try:
             wrong: Any = next(iter(self._validator.iter_errors(dict(args))), None)
-        except Exception as error:  # noqa: BLE001 -- the caller's schema: only using it shows, say, that it has no end
+        except (RecursionError, ArithmeticError, LookupError, TypeError, ValueError, Unresolvable) as error:
+            # only using the caller's schema shows, say, that it has no end
             raise ToolError(f"The schema of the answer cannot be applied: {shown(repr(error))}.") from None
         if wrong is not None:
             where = "/".join(map(str, wrong.absolute_path)) or "the answer"
