@@ -100,7 +100,7 @@ class AppGuest:
         else:
             await self._answer(id, value)
 
-    async def _do(self, wanted: AnyControlBody) -> object:
+    async def _do(self, wanted: AnyControlBody) -> object:  # noqa: C901 one case for each kind
         session = self._session
         match wanted:
             case AskSubmit(op):

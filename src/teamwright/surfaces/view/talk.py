@@ -69,7 +69,7 @@ class TalkFold:
             self.talk.version += 1
             self._bound()
 
-    def _apply(self, event: Event, n: int, at: int) -> bool:
+    def _apply(self, event: Event, n: int, at: int) -> bool:  # noqa: C901 one case for each kind
         """True if something must be drawn."""
         match event:
             case Streamed():

@@ -111,7 +111,7 @@ class History(Struct, eq=False):
         """The last text of the agent."""
         return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), self.said)
 
-    def apply(self, event: Durable) -> None:
+    def apply(self, event: Durable) -> None:  # noqa: C901 one case for each kind
         match event:
             case AgentStarted():
                 self.started, self.cwd, self.where = event, event.cwd, event.where
