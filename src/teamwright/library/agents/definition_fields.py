@@ -25,8 +25,8 @@ class Wrong(ValueError):
 
 
 class Field(Struct, frozen=True):
-    """`guards`: it limits the agent, so a definition in which it is unreadable is not used at all. `doubts`: what to say
-    about a value, as it stands in the file, that is used."""
+    """`guards`: it limits the agent, so a definition in which it is unreadable is not used at all. `doubts`: what there
+    is to say about a value, as it stands in the file, that is used."""
 
     name: str  # in AgentDefinition
     read: Callable[[Any], Any]
