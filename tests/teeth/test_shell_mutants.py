@@ -139,6 +139,13 @@ MUTANTS = [
         "        inner = Walk(CwdTracker(self.where.around, self.where.cwds), self",
         "find chest -name key -execdir bash -c 'cat key' \\;",
     ),
+    # What find runs makes no link.
+    (
+        "host/shell/simple_command.py",
+        ", self.links or part.links\n",
+        ", self.links\n",
+        "find . -maxdepth 0 -exec ln -s ../../box sub/deep/q \\; && touch sub/deep/q/../../PW",
+    ),
     # In an unknown directory, nothing that is moved is a home.
     (
         "host/shell/programs/destructive.py",

@@ -74,7 +74,7 @@ class ReadWords(Struct):
 
     def take_in(self, part: "ReadWords") -> None:
         """Merges the result of a command that this one runs."""
-        self.expands = self.expands or part.expands
+        self.expands, self.links = self.expands or part.expands, self.links or part.links
         self.commands += part.commands
         self.writes += part.writes
         self.code += part.code
