@@ -253,7 +253,7 @@ async def test_what_the_person_answered_in_between_is_kept_as_well(walker: Walke
     asked = {"question": "Which colour?", "header": "colour", "options": [option, option | {"label": "red"}]}
     steps = [
         call("AskUserQuestion", questions=[asked]),
-        bash("touch refused"),
+        bash("touch refused &&\n  touch more"),
         [call("EnterPlanMode"), call("ExitPlanMode", plan="paint")],
         "end",
         "on",
@@ -274,7 +274,12 @@ async def test_what_the_person_answered_in_between_is_kept_as_well(walker: Walke
     async with crew(walker, model, mode="default", origin=Origin(resume=walk.session.id)) as walk:
         await walk.play("next")
     kept = model.requests[-1].messages[0].text.partition("</asked-so-far>")[0]
-    said = ["paint it", "Which colour? green, like the door", "not in this directory", "also add a changelog line"]
+    said = [
+        "paint it",
+        "Which colour? green, like the door",
+        "(to Bash: touch refused &&) No: not in this directory",
+        "also add a changelog line",
+    ]
     assert [kept.count(words) for words in said] == [1] * 4
     assert sorted(said, key=kept.index) == said and "next" not in kept
 

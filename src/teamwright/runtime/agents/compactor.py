@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from teamwright.core.data.event import Compacted, Warned, Why
+from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
@@ -155,8 +156,10 @@ class AgentCompactor(Struct, eq=False):
             instructions = await self._hooks.before(agent.id, why, instructions)
         text, usage = await self._summarise(old, instructions, why)
         summary = compaction.fitting_summary(text, await self._windows.of(agent.model))
+        waiting = tuple(block.text for m in rest for block in m.blocks if isinstance(block, Text))
+        letters = tuple(text for text in waiting if text.startswith(ELEMENTS))
         facts = [*self._own_facts(), *await self._facts(agent.id)]
-        waiting = {block.text for m in rest for block in m.blocks if isinstance(block, Text)}
+        facts = [words for words in facts if not words.endswith(letters)]
         heard = [words for words in history.heard if words not in waiting]
         message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)
         agent.emit(Compacted((message, *rest), why, history.tokens, usage))
