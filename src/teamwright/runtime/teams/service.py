@@ -225,7 +225,7 @@ class Teamwork:
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""
-        return await recall(self.roster, self.board, self.tables.requests, agent)
+        return await recall(self.roster, self.board, self.requests, agent)
 
     # --- start and end of this process
 
@@ -368,11 +368,11 @@ class Teamwork:
         return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
 
     async def open_work(self) -> list[OpenWork]:
-        """Tasks that nobody has completed."""
-        return await find_open(self.roster, self.board.table)
+        """Tasks that nobody has completed, and requests that the lead has not answered."""
+        return await find_open(self.roster, self.board.table, self.requests)
 
     async def ask_about_open_work(self) -> bool:
-        """Tell the lead of open tasks, once; False if there are none, or if it was told before."""
+        """Tell the lead of open tasks and requests, once; False if there are none, or if it was told before."""
         if self._asked or not (found := await self.open_work()):
             return False
         self._asked = True
