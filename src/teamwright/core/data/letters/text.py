@@ -21,7 +21,7 @@ from teamwright.core.data.letter import (
     is_quiet,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
-from teamwright.core.text import neutral, quoted
+from teamwright.core.text import has_marks, neutral, quoted, without_marks
 
 ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
 LEAST = 500  # characters that a shortened text keeps at least
@@ -164,7 +164,7 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
     body = letter.body
     match body:
         case Prompt():
-            return body.content
+            return tuple(_without_marks(block) for block in body.content)
         case Said():
             return (Text(_said(letter.sender, body, most)),)
         case Signal():
@@ -175,6 +175,13 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
             return (Text(_lines(body, most)),)
         case _:
             assert_never(body)
+
+
+def _without_marks(block: Content) -> Content:
+    """A prompt may hold text that was pasted. Screens show it as it was."""
+    if not isinstance(block, Text) or not has_marks(block.text):
+        return block
+    return Text(without_marks(block.text), block.shown)
 
 
 def _said(sender: Sender, body: Said, most: int | None) -> str:
