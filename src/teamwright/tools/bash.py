@@ -179,6 +179,8 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
     place = Path(reported)
     if not reported or not is_directory(place):
         why = "the directory in which the command ended is gone"
+    elif os.path.realpath(place) != reported:  # only a shell resolves it: the command itself wrote where that reports
+        why = f"{place} leads elsewhere"
     elif not any(place.is_relative_to(root) for root in desk.roots):
         why = f"{place} is outside the working directories"
     elif any("\ud800" <= letter <= "\udfff" for letter in reported):

@@ -166,6 +166,11 @@ class Reply(Struct, frozen=True):
     id: str = ""
     seconds: float = 0.0  # spent on the attempt that succeeded
 
+    @property
+    def answer(self) -> str:
+        """The answer to one of the runtime's own questions: words that ended by themselves, without a call."""
+        return self.message.text.strip() if self.stop == "end_turn" and not self.message.calls else ""
+
 
 # --- what streams in during a reply; for watchers only, never for decisions
 

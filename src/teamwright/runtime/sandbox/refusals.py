@@ -39,7 +39,11 @@ class Refusals(Struct, frozen=True):
     appeared: tuple[str, ...] = ()  # new names, left to the person
 
     def data(self) -> dict[str, Any]:
-        return {"tier": self.tier, "denied": to_builtins(self.denied), "undone": list(self.undone)}
+        return {
+            "tier": self.tier,
+            "denied": to_builtins(self.denied),
+            "undone": [_as_text(name) for name in self.undone],
+        }
 
     def words(self, mode: Mode, *, leaves: bool) -> str:
         """One paragraph for the model; empty if nothing was refused."""
@@ -81,10 +85,23 @@ def refused_paths(printed: str, policy: Policy, cwd: str, home: str) -> tuple[Re
     for match in (*_BEFORE.finditer(printed), *_AFTER.finditer(printed)):
         path = match["path"]
         path = home + path[1:] if path.startswith("~/") else path
-        place = os.path.realpath(path if path.startswith("/") else f"{cwd}/{path}")
-        access = access_of(policy, place)
+        place = _resolved(path if path.startswith("/") else f"{cwd}/{path}")
+        access, place = access_of(policy, place), _as_text(place)
         if match["why"] == _MISSING and access == "none":
             found[Refused("read", place)] = None
         elif match["why"] != _MISSING and access != "write":
             found[Refused("write" if access == "read" else "read", place)] = None
     return tuple(found)
+
+
+def _resolved(path: str) -> str:
+    """The path without links. Anything can be printed: names that cannot be, and links that nobody may follow, which
+    raise below Python 3.12."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError, RecursionError):
+        return os.path.normpath(path)
+
+
+def _as_text(path: str) -> str:
+    return path.encode(errors="replace").decode()  # JSON takes no surrogates, which stand for bytes that are not UTF-8
