@@ -101,9 +101,9 @@ async def _answer_shutdown(requests: "TeamRequests", member: Member, id: str, re
 class SendMessage:
     spec = spec(
         "SendMessage",
-        "Tells an agent something: it is the only way, what you merely write stays with you. One that works hears it "
-        "after its current tool call; a teammate that is idle wakes up; a sub-agent that has ended goes on in the "
-        "background, with all it knew, and you are told when it ends again. Answers come by themselves: do not wait.",
+        "Sends a message to another agent, which sees nothing else that you write. If it is working, it reads the "
+        "message after its current tool call; an idle teammate wakes up; a sub-agent that has ended resumes in the "
+        "background, with all it knew, and you are told when it ends again. Replies come by themselves: do not wait.",
         SendArgs,
         stores=True,
     )
@@ -192,7 +192,9 @@ class SendMessage:
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
         letter = Letter(id, AgentId(""), sender, text)
         living = await unbroken(work.mail.post_to_session(session, letter))
-        words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
+        words = f"Sent to {asked.to}; " + (
+            "it reads this at its next step, or wakes up for it." if living else "it reads this when it runs again."
+        )
         return said(words, {"success": True, "message": words})
 
     async def _to_agent(self, to: str, text: Said, member: Member | None, ctx: ToolContext) -> Outcome:
