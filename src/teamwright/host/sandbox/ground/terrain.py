@@ -52,7 +52,7 @@ class Ground(Struct, frozen=True):
     cache: str = ""  # empty: no cache of its own
     path: str = ""  # PATH of the program
     runtime: str = ""  # XDG_RUNTIME_DIR
-    outputs: str = ""  # where this session keeps output of commands
+    outputs: tuple[str, ...] = ()  # where this session keeps output of commands
     programs: tuple[str, ...] = ()  # files that belong to a server program
     busy: tuple[str, ...] = ()  # trees in which other agents work
     masked: bool = True  # the tier can hide single sockets
@@ -157,7 +157,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
     given = (ground.home, ground.state, ground.project, *ground.roots, ground.tmp, ground.cache)
     parts = (there.made_of, *(layout.made_of for layout in layouts))
     plain = given == (home, state, project, *roots, tmp, cache) and (
-        not ground.outputs or real_path(ground.outputs) == ground.outputs
+        tuple(map(real_path, ground.outputs)) == ground.outputs
     )
     if at_home or ground.programs or not plain or not all(parts):
         return terrain, ()
@@ -167,7 +167,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
 def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
     """Places whose existence matters, but not their content."""
     covered = (*found.hidden, found.state, *found.shared, *found.runtime)
-    places = (ground.state, ground.tmp, ground.cache, ground.outputs, *_hidden_places(ground.path, covered))
+    places = (ground.state, ground.tmp, ground.cache, *ground.outputs, *_hidden_places(ground.path, covered))
     return (path for path in places if path)
 
 
@@ -202,8 +202,7 @@ def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
 
 def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...]) -> Iterator[str]:
     yield from map(os.path.realpath, ours)
-    if ground.outputs and os.path.isdir(ground.outputs):
-        yield os.path.realpath(ground.outputs)
+    yield from existing(ground.outputs)
     programs = ":".join(map(os.path.dirname, ground.programs))
     for place in (*_hidden_places(ground.path, covered), *_hidden_places(programs, covered)):
         if not os.path.isdir(place):
