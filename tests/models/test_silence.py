@@ -1,4 +1,4 @@
-"""A server that sends bytes without content is silent: blanks, in the end pings and comments, dripping headers, errors."""
+"""A server that sends bytes without content is silent: blanks, endless pings and comments, dripping headers, errors."""
 
 import anyio
 import pytest
