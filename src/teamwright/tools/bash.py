@@ -66,7 +66,6 @@ class BashTool:
         sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
-        self._leaves = sandbox is not None and sandbox.leaves
         words, unseen = (DESCRIPTION + BACKGROUND, ()) if background else (DESCRIPTION, ("run_in_background",))
         self.spec = spec(NAME, words, BashArgs, unseen=unseen)
         if sandbox is not None:
