@@ -62,7 +62,7 @@ class SandboxPlan(Struct, frozen=True, kw_only=True):
     project: str
     home: str
     state: str
-    outputs: str
+    outputs: tuple[str, ...]
     cache: str
     env: Mapping[str, str]  # the person's
     shut: tuple[str, ...] = ()  # resolved roots that programs may not write
@@ -173,18 +173,23 @@ class SessionFence:
         """What the program was refused. Call it when the program has ended and the box is still open."""
         run, undone = self._hosts.runs.get(call), fenced.box.end()
         hosts = [Refused("network", host=host, port=port) for host, port in (run.refused if run else ())]
-        paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
-        found = Refusals(
-            self.plan.fence.tier,
-            tuple(dict.fromkeys((*hosts, *paths))),
-            undone.undone,
-            undone.changed,
-            undone.appeared,
+        said = self.complaints(fenced, printed, cwd)
+        found = replace(
+            said,
+            denied=tuple(dict.fromkeys((*hosts, *said.denied))),
+            undone=undone.undone,
+            changed=undone.changed,
+            appeared=undone.appeared,
         )
         for name in (*found.undone, *found.changed, *found.appeared):
             self._log(f"the sandbox undid a change of {name}" if name in found.undone else f"changed: {name}")
         self.refusals = [*self.refusals, *found.denied][-MOST_KEPT:]
         return found
+
+    def complaints(self, fenced: FencedProgram, printed: str, cwd: str) -> Refusals:
+        """What the program says it was refused; it may still run."""
+        paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
+        return Refusals(self.plan.fence.tier, paths, leaves=self.plan.may_leave)
 
     def note_outside(self, call: CallId, why: str) -> None:
         self._log(f"call {call} ran outside of the sandbox: {why}")

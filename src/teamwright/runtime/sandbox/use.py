@@ -37,6 +37,12 @@ class RunPlace(Struct, frozen=True):
             return None
         return self.fence.refused(self.fenced, self.call, printed, cwd)
 
+    def hint(self, printed: str, cwd: str) -> str:
+        """Words for the model on what a program that still runs says it was refused; empty if it says nothing."""
+        if self.fence is None or self.fenced is None:
+            return ""
+        return self.fence.complaints(self.fenced, printed, cwd).words(self.mode)
+
 
 class ProgramRun(Struct, frozen=True):
     """A program that a call starts, as the gate allowed it. `lives_on`: it outlives the call."""

@@ -45,7 +45,7 @@ class Ground(Struct, frozen=True):
     cache: str = ""  # empty: no cache of its own
     path: str = ""  # PATH of the program
     runtime: str = ""  # XDG_RUNTIME_DIR
-    outputs: str = ""  # where this session keeps output of commands
+    outputs: tuple[str, ...] = ()  # where this session keeps output of commands
     programs: tuple[str, ...] = ()  # what a server's command names: its program, and files and directories for it
     busy: tuple[str, ...] = ()  # trees in which other agents work
     masked: bool = True  # the tier can hide single sockets
@@ -150,7 +150,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
     given = (ground.home, ground.state, ground.project, *ground.roots, ground.tmp, ground.cache)
     parts = (there.made_of, *(layout.made_of for layout in layouts))
     plain = given == (home, state, project, *roots, tmp, cache) and (
-        not ground.outputs or real_path(ground.outputs) == ground.outputs
+        tuple(map(real_path, ground.outputs)) == ground.outputs
     )
     if at_home or ground.programs or not plain or not all(parts):
         return terrain, ()
@@ -168,7 +168,7 @@ def _dotted(home: str) -> list[str]:
 def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
     """Places whose existence matters, but not their content."""
     covered = (*found.hidden, found.state, *found.shared, *found.runtime)
-    places = (ground.state, ground.tmp, ground.cache, ground.outputs, *_hidden_places(_path(ground), covered))
+    places = (ground.state, ground.tmp, ground.cache, *ground.outputs, *_hidden_places(_path(ground), covered))
     return (path for path in places if path)
 
 
@@ -203,8 +203,7 @@ def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
 
 def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...], shared: tuple[str, ...]) -> Iterator[str]:
     yield from map(os.path.realpath, ours)
-    if ground.outputs and os.path.isdir(ground.outputs):
-        yield os.path.realpath(ground.outputs)
+    yield from existing(ground.outputs)
     named = tuple(one for path in ground.programs for one in (path, os.path.realpath(path)) if os.path.exists(one))
     folders = tuple(os.path.dirname(one) for one in named if os.path.isfile(one))
     # A repository may have written that command, so it opens parts of shared places only, no secret and none of ours.
