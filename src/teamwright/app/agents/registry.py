@@ -155,7 +155,7 @@ class AgentRegistry:
             self._workspace.env, self._passed, background=self.features.background, sandbox=self._sandbox
         )
         tools |= self._search_tools
-        if top_of(str(self._workspace.project)):
+        if top_of(str(self._workspace.project)) and not self._options.hosted:  # a worker's clone has a queue of its own
             from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
 
             tools |= {LandTool.spec.name: LandTool()}

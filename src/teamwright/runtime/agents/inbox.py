@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 import anyio
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.letter import Letter, Notice, Signal, due, is_idle_notice, is_quiet
+from teamwright.core.data.letter import Letter, Notice, due, is_idle_notice, is_quiet
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.concurrency.latch import Latch
 from teamwright.runtime.concurrency.lock import LightLock
@@ -29,7 +29,8 @@ class AgentInbox:
         self._rung, self._looking = Latch(), LightLock()
         self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
-        self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
+        # what letters speak of holds before they are read: what a record settles, and the work of others
+        self.on_letters: Callable[[Sequence[Letter]], Awaitable[None]] | None = None
         self.more_comes: Callable[[], object] | None = None  # do other jobs of the agent still run?
         # what idle notices say that still holds, by id; one that is not in it is read, and not shown
         self.still_true: Callable[[Sequence[Letter]], Awaitable[Mapping[LetterId, Letter]]] | None = None
@@ -57,8 +58,8 @@ class AgentInbox:
         now = due(self._own, at_rest=at_rest)
         self._handed.update(letter.id for letter in now)
         self._held = [letter for letter in self._held if letter.id not in self._handed]
-        if self.on_signal is not None and any(isinstance(letter.body, Signal) for letter in now):
-            await self.on_signal()
+        if now and self.on_letters is not None:
+            await self.on_letters(now)
         if now:
             crashpoint("letters.taken")
         return now

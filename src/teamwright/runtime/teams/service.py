@@ -88,7 +88,7 @@ class Teamwork:
             services=services,
             room=at and at.room,
         )
-        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
+        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, at and at.room)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
@@ -150,7 +150,7 @@ class Teamwork:
             self._followed.add(lead.id)
             lead.listen(Effort(self.mail, lead).note)
             lead.inbox.on_read = partial(self.mirrors.read_by, lead.id)
-            lead.inbox.still_true = self._still_true
+            lead.inbox.still_true, lead.inbox.on_letters = self._still_true, self._bring_in
 
     async def _still_true(self, notices: Sequence[Letter]) -> dict[LetterId, Letter]:
         """Idle notices as they are true now: not of one that works again, and without tasks that were opened again."""
@@ -167,6 +167,11 @@ class Teamwork:
             if true is not None:
                 found[letter.id] = true
         return found
+
+    async def _bring_in(self, _: Sequence[Letter]) -> None:
+        """What members on workers have told of must be here before the lead reads it."""
+        if (remotes := self._services.remotes) is not None:
+            await remotes.bring_in_all()
 
     def _team_led(self, agent: AgentId | None) -> str | None:
         led = self.roster.led_here()

@@ -45,6 +45,8 @@ class TeammateLife:
         if state.member.state == "created":
             await state.set_running()
         if self._under_way and not self.over:
+            if self._deps.room is not None:
+                await self._deps.room.refresh(state.member)
             await state.set_running()  # before letters are marked as read: others see either, but never nothing
             await self.turn(await agent.inbox.take(at_rest=agent.history.over))
 
@@ -64,8 +66,6 @@ class TeammateLife:
     async def turn(self, letters: Sequence[Letter]) -> None:
         agent = self._agent
         await self._state.set_running()
-        if self._deps.room is not None:
-            await self._deps.room.begin_turn(self._state.member)
         end = await turn_in_slot(agent, letters)
         if agent.halted is not None:
             raise agent.halted
@@ -108,7 +108,7 @@ class TeammateLife:
         """Report it once for each turn, whatever waits already."""
         end = self._agent.history.ended
         if self._deps.room is not None:
-            await self._deps.room.end_turn(self._state.member)
+            await self._deps.room.publish()
         await self._mail.tell_of_failures(self._state.member.team)
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)
