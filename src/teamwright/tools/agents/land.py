@@ -31,11 +31,11 @@ class LandArgs(Struct, frozen=True):
     action: Annotated[
         Literal["ready", "list", "run", "give_up"], Meta(description="run and give_up are the lead's")
     ] = "ready"
-    branch: Annotated[str, Meta(description="Default: the one that you work on")] = ""
-    task: Annotated[str, Meta(description="The id of the task that it is for; default: yours")] = ""
+    branch: Annotated[str, Meta(description="Default: yours")] = ""
+    task: Annotated[str, Meta(description="The id of its task; default: yours")] = ""
     check: Annotated[
         str,
-        Meta(description="For run, if the project sets none: the command that must pass; approved like one of Bash"),
+        Meta(description="For run where none is set: the command that must pass, approved as in Bash"),
     ] = ""
     priority: Annotated[int, Meta(description="The higher, the sooner", ge=-1000, le=1000)] = 0
 
@@ -55,11 +55,11 @@ def _about(args: Args) -> str:
 class LandTool:
     spec = spec(
         "Land",
-        "The landing queue: finished branches are merged one at a time on a fresh copy of the target, checked there by "
-        "the project's own command, and land only if that passes: use it in place of git merge. `ready`: your branch "
-        "is committed and finished; what does not land comes back to you as a message with the output. `list` shows "
-        "the queue; `run` lands what waits, and says what became of each.",
+        "The landing queue, in place of git merge: finished branches are merged one at a time on a fresh copy of the "
+        "target, and land only if the project's check passes there. `ready`: your branch is committed and finished; "
+        "what does not land comes back to you with the output. `list` shows the queue; `run` lands what waits.",
         LandArgs,
+        unseen=("priority",),
     )
     traits = ToolTraits(
         name=spec.name,
