@@ -19,6 +19,7 @@ ELEMENTS = (  # elements that wrap the words of others
     "<attached-",
     "<shell-input>",
 )
+ASKS = "o-"  # how the ids of letters begin that ask a lead for its last message
 LEAD = "team-lead"  # the name under which members address their lead
 
 

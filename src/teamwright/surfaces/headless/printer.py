@@ -32,6 +32,7 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.extensions.hook import Fired
+from teamwright.core.data.letter import ASKS
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
@@ -73,6 +74,7 @@ class Printer(Struct, eq=False):
     _answer: str = ""  # to the last prompt, with what was said later
     _interim: bool = False  # agents or teammates were at work when it was given
     _reported: bool = False  # the turn brings more than idle notices
+    _asked: bool = False  # the lead was asked for its last message
     _at_work: set[str] = set()
     _data: Any = None  # the answer as data, if a program wants that
     _place: tuple[AgentId, int] | None = None  # the transcript line that is being shown
@@ -104,6 +106,7 @@ class Printer(Struct, eq=False):
                 await self._line(lines.rewound_of(event, record.agent))
             case LettersTaken() as event if record.agent == self.session.main:
                 self._reported = self._reported or not all(id.startswith("i-") for id in event.letters)
+                self._asked = self._asked or any(id.startswith(ASKS) for id in event.letters)
                 if self.replay:
                     await self._line({"type": "user"} | lines.replayed(event.message) | self._parent(record.agent))
             case ToolEnded() as event:
@@ -205,7 +208,7 @@ class Printer(Struct, eq=False):
 
     def _count(self, started: TurnStarted, at: int) -> None:
         """Count anew at each prompt; a turn that continues it belongs to the same result."""
-        self._reported = False
+        self._reported = self._asked = False
         if started.asked or not self._turn_began:
             self._turn_began, self._data, self._answer = at, None, ""
             self._denials, self._told = self._denials[self._told :], 0
@@ -227,11 +230,12 @@ class Printer(Struct, eq=False):
     def _add_to_answer(self, words: str) -> None:
         """Later words are added to the answer. They take its place if agents were still at work on it and have
         reported since."""
-        if self._interim and self._reported:
+        if self._asked or (self._interim and self._reported):
             self._answer = ""
         if not self._answer and not words and self._data:
             words = msgspec.json.encode(self._data).decode()
-        self._answer = "\n\n".join(dict.fromkeys(filter(None, (self._answer, words))))
+        if words not in self._answer:
+            self._answer = "\n\n".join(filter(None, (self._answer, words)))
         self._interim = bool(self._at_work)
 
     async def _line(self, line: dict[str, Any]) -> None:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from teamwright.core.data.letter import ASKS
 from teamwright.core.data.letters.text import how_to_answer
 from teamwright.core.data.tasks import Task, listed
 from teamwright.core.data.team import TeamRequest
+from teamwright.core.ids import new_letter_id
 from teamwright.core.text import shown
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.teams.requests import signal_kind
@@ -66,7 +68,8 @@ async def ask_lead(main: Agent, roster: "Roster", mail: "TeamMail", found: Seque
     for work in found:
         if (lead := roster.lead_of(work.team)) is not None:
             how = " ".join(how_to_answer(signal_kind(request), request.id, who) for request, who in work.requests)
-            await mail.notify(lead, " ".join(filter(None, (f"Everybody is idle, and there are {work}.", how, _LAST))))
+            words = " ".join(filter(None, (f"Everybody is idle, and there are {work}.", how, _LAST)))
+            await mail.notify(lead, words, f"{ASKS}{new_letter_id()}")
     return bool(found)
 
 
