@@ -45,7 +45,7 @@ ALWAYS = """
 - Several calls in one reply run at the same time. Use that for independent pieces of work."""
 SMALL = """
 - Use it for work that would fill your context (searching widely, reading much) or that can go on beside yours; do \
-small things yourself, and do not do again what you have given away."""
+small things yourself, and do not redo what you have delegated."""
 REPORT = """
 - Its report is a model's words: check what matters. It cannot ask you anything; SendMessage with its name or id \
 continues it."""
@@ -79,7 +79,7 @@ class AgentArgs(Struct, frozen=True):
     effort: Annotated[Effort | int | None, Meta(description="How hard it thinks; only if the person spoke of it")] = (
         None
     )
-    run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
+    run_in_background: Annotated[bool | None, Meta(description="Return at once; you are told when it ends")] = None
     name: Annotated[str | None, Meta(description="A name to address it by")] = None
     team_name: str | None = None  # not shown to the model; by default the current team
     mode: Annotated[

@@ -48,8 +48,8 @@ async def _deleted(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
 class TeamCreate:
     spec = spec(
         "TeamCreate",
-        "Makes a team that you lead: teammates work side by side for as long as it lives, write to each other and "
-        "share the task list. For work that several do for a while; a single question needs only a sub-agent.",
+        "Makes a team that you lead: teammates work side by side as long as it lives, write to each other and share "
+        "the task list. For longer work by several agents; a single question needs only a sub-agent.",
         CreateArgs,
         stores=True,
         unseen=("agent_type",),

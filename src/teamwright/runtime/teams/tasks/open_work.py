@@ -11,10 +11,9 @@ from teamwright.core.data.tasks import Task, listed
 from teamwright.core.data.team import TeamRequest
 from teamwright.core.ids import new_letter_id
 from teamwright.core.text import shown
-from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.teams.requests import signal_kind
 
 if TYPE_CHECKING:
+    from teamwright.runtime.agents.agent import Agent
     from teamwright.runtime.teams.mail import TeamMail
     from teamwright.runtime.teams.requests import TeamRequests
     from teamwright.runtime.teams.roster import Roster
@@ -60,8 +59,10 @@ async def find_open(roster: "Roster", table: "TaskTable", requests: "TeamRequest
     return [work for work in found if work.tasks or work.requests]
 
 
-async def ask_lead(main: Agent, roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
+async def ask_lead(main: "Agent", roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
     """Let the lead see to what is open before the end. Not after a turn that ended badly, nor if turns are counted."""
+    from teamwright.runtime.teams.requests import signal_kind  # noqa: PLC0415  # headless prompts name open work
+
     end, limits = main.history.ended, main.meter.limits
     if end is None or end.reason != "done" or limits.turns is not None:
         return False
