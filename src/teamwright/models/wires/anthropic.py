@@ -22,13 +22,15 @@ from teamwright.core.data.message import (
     Usage,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
+from teamwright.core.policies.normalize import fit_id, fit_name
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
 from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json
-from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, is_own, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 VERSION = "2023-06-01"
@@ -163,7 +165,7 @@ class AnthropicWire:
         for end in {len(request.messages), min(request.previous, len(request.messages))}:
             for number in range(end - 1, -1, -1):
                 message = request.messages[number]
-                if ends := self.messages.of(message, own=message.model == request.model).ends:
+                if ends := self.messages.of(message, own=is_own(request.messages, number, request.model)).ends:
                     found.setdefault(number, set()).add(len(ends) - 1)
                     break
         if request.shared:
@@ -187,7 +189,7 @@ def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
     data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
     ends: list[int] = []
-    blocks = [(b, _block(b)) for b in message.blocks if _is_sent(b, own=own)]
+    blocks = [(b, _block(b, own=own)) for b in message.blocks if _is_sent(b, own=own)]
     left_out = LEFT_OUT if message.role == "assistant" else NOTHING
     for n, (block, wire) in enumerate(blocks or [(Text(left_out), encode({"type": "text", "text": left_out}))]):
         data += b"," * (n > 0) + wire
@@ -208,7 +210,7 @@ def _is_sent(block: Block, *, own: bool) -> bool:
             return True
 
 
-def _block(block: Block) -> bytes:
+def _block(block: Block, *, own: bool) -> bytes:
     match block:
         case Text():
             return encode({"type": "text", "text": block.text})
@@ -216,20 +218,21 @@ def _block(block: Block) -> bytes:
             return encode(_image(block))
         case ToolCall():
             name, input = block.made
-            return encode({"type": "tool_use", "id": block.id, "name": name, "input": input})
+            id = block.id if own else fit_id(block.id)
+            return encode({"type": "tool_use", "id": id, "name": fit_name(name), "input": input})
         case ToolResult():
-            return encode(_result(block))
+            return encode(_result(block, block.call_id if own else fit_id(block.call_id)))
         case Thinking():
             return encode({"type": "thinking", "thinking": block.thinking, "signature": block.signature})
         case Opaque():
             return bytes(block.raw)
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
+def _result(block: ToolResult, id: CallId) -> dict[str, Any]:
     said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
     said = [c for c in said if c.get("text") is None or c["text"].strip()]
     content = said or [{"type": "text", "text": NOTHING}]
-    result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
+    result = {"type": "tool_result", "tool_use_id": id, "content": content}
     return result | {"is_error": True} if block.is_error else result
 
 

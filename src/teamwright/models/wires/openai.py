@@ -25,6 +25,7 @@ from teamwright.core.data.message import (
     words_of,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.policies.normalize import fit_id, fit_name
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
@@ -134,15 +135,20 @@ def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
     return b",".join(encode({"type": "function", "function": function}) for function in functions)
 
 
-def _piece(message: Message, _own: bool) -> Piece:  # noqa: FBT001 - nothing here is for one model only
-    said = _assistant(message) if message.role == "assistant" else _user(message)
+def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
+    said = _assistant(message, own=own) if message.role == "assistant" else _user(message, own=own)
     return Piece(b"".join(b"," + encode(part) for part in said))
 
 
-def _assistant(message: Message) -> list[dict[str, Any]]:
+def _assistant(message: Message, *, own: bool) -> list[dict[str, Any]]:
     calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.made[0], "arguments": bytes(c.made[1]).decode()}}
-        for c in message.calls
+        {
+            "id": call.id if own else fit_id(call.id),
+            "type": "function",
+            "function": {"name": fit_name(name), "arguments": bytes(input).decode()},
+        }
+        for call in message.calls
+        for name, input in [call.made]
     ]
     said: dict[str, Any] = {"role": "assistant", "content": message.text if message.text.strip() else None}
     if calls:
@@ -152,20 +158,21 @@ def _assistant(message: Message) -> list[dict[str, Any]]:
     return [said]
 
 
-def _user(message: Message) -> list[dict[str, Any]]:
+def _user(message: Message, *, own: bool) -> list[dict[str, Any]]:
     """Each tool result becomes its own message, first in order; their images must go into a user message."""
-    results = [_result(block) for block in message.blocks if isinstance(block, ToolResult)]
+    results = [_result(block, own=own) for block in message.blocks if isinstance(block, ToolResult)]
     said = [content for block in message.blocks for content in _said(block)]
     if results and not said:
         return results
     return [*results, {"role": "user", "content": _content(said)}]
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
+def _result(block: ToolResult, *, own: bool) -> dict[str, Any]:
     text = words_of(block.content)
     if not text.strip():
         text = SHOWN_BELOW if any(isinstance(c, Image) for c in block.content) else NOTHING
-    return {"role": "tool", "tool_call_id": block.call_id, "content": text}
+    id = block.call_id if own else fit_id(block.call_id)
+    return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 def _said(block: Block) -> Sequence[Text | Image]:
