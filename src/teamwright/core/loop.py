@@ -30,6 +30,7 @@ from teamwright.core.data.message import Block, Message, Reply, Request, Text, T
 from teamwright.core.errors import ModelError, ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Consent, Deny
+from teamwright.core.permissions.rules import RENAMED
 from teamwright.core.policies.budget import Reached
 from teamwright.core.policies.mending import mend
 from teamwright.core.policies.normalize import admit
@@ -195,15 +196,19 @@ async def _ask(seat: TurnContext, *, report: bool = False) -> tuple[Request, Rep
 
 
 def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
-    """Replaces a call through an indirect tool by the call it means; from here on only that one is visible."""
+    """Replaces a call through an indirect tool, or by a tool's older name, by the call it means; from here on only that
+    one is visible."""
 
     def real(block: Block) -> Block:
-        tool = tools.get(block.name) if isinstance(block, ToolCall) else None
-        return tool.real(block) if isinstance(block, ToolCall) and isinstance(tool, Indirect) else block
+        if not isinstance(block, ToolCall):
+            return block
+        tool, name = tools.get(block.name), RENAMED.get(block.name)
+        if tool is None and name in tools:
+            return replace(block, name=name)
+        return tool.real(block) if isinstance(tool, Indirect) else block
 
-    if not any(isinstance(tools.get(call.name), Indirect) for call in message.calls):
-        return message
-    return Message(message.role, tuple(map(real, message.blocks)), message.model)
+    blocks = tuple(map(real, message.blocks))
+    return message if blocks == message.blocks else Message(message.role, blocks, message.model)
 
 
 async def _reply(seat: TurnContext) -> tuple[Request, Reply]:

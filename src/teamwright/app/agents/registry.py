@@ -299,11 +299,16 @@ class AgentRegistry:
 def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
     remote = names_engine(options, workspace) and not options.hosted
-    coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+
+    def on(*names: str) -> bool:
+        return any(env.get(name, "").lower() in ("1", "true", "yes", "on") for name in names)
+
+    coordinator = options.coordinator or own.coordinator or on("TEAMWRIGHT_COORDINATOR", "CLAUDE_CODE_COORDINATOR_MODE")
     fork = own.fork if options.fork is None else options.fork
+    forking = on("TEAMWRIGHT_FORK", "CLAUDE_CODE_FORK_SUBAGENT", "FEATURE_FORK_SUBAGENT")
     return Features(
-        fork=(fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
-        background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
+        fork=(fork or forking) and not coordinator,
+        background=own.background and not on("TEAMWRIGHT_DISABLE_BACKGROUND", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
         coordinator=coordinator,
         assistant=options.assistant or own.assistant,
         proactive=options.proactive,

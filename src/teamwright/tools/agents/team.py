@@ -71,7 +71,8 @@ class TeamCreate:
         assert agent is not None
         team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
         data = config(team, work.roster.members(team.name))
-        return said(MADE.format(name=team.name), data | {"team_name": team.name})
+        places = {"team_file_path": work.mirrors.config_file(team.name), "lead_agent_id": data["leadAgentId"]}
+        return said(MADE.format(name=team.name), data | {"team_name": team.name} | places)
 
 
 class DeleteArgs(Struct, frozen=True):
