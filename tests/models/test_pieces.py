@@ -100,7 +100,7 @@ few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 texts = st.text(min_size=1, max_size=8).filter(lambda t: t.strip())
 args = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(lambda d: Raw(encode(d)))
 odd = st.sampled_from(["t", "functions.Bash:", "call_1__thought__Q2l+/w==" * 9, "x" * 60])
-ids = st.builds(lambda start, id: CallId(f"{start}{id.hex}"), odd, st.uuids())
+ids = st.builds(lambda start, end: CallId(f"{start}{end.hex}"), odd, st.uuids())
 names = st.sampled_from(["Bash", "functions.Bash", "", "B" * 200, "Bash\ud800<|end|>\n"])
 call = st.builds(ToolCall, ids, names, args)
 thinking = st.builds(Thinking, st.text(max_size=5), st.text(min_size=1, max_size=5))

@@ -16,6 +16,7 @@ from teamwright.core.data.conversation.history import CUT, History
 from teamwright.core.data.event import (
     Denied,
     LettersTaken,
+    Mended,
     Reminded,
     Replied,
     Streamed,
@@ -212,37 +213,40 @@ def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
 
 
 async def _reply(seat: TurnContext) -> tuple[Request, Reply]:
-    """Asks the model. A conversation that is too long is shortened once, a refused one is mended once; after that it
-    fails."""
+    """Asks the model. A refused conversation is mended once if something may be to blame, and shortened once if it may be
+    too long. After that it fails."""
     request = seat.request()
     try:
         return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
     except ModelError as error:
-        if error.fault in ("bad_request", "too_large"):
-            return await _reply_mended(seat, request, error)
-        if error.fault != "context" or seat.compactor is None or not await seat.compactor.overflowed(error):
-            raise
+        refused = error
+    if refused.fault not in ("context", "bad_request", "too_large"):
+        raise refused
+    if refused.fault != "context" and (mended := mend(seat.history, refused.said or str(refused))) is not None:
+        try:
+            return await _reply_mended(seat, request, refused, mended)
+        except ModelError as again:
+            if again.fault != refused.fault:
+                raise
+        words = f"{refused} {MENDED_IN_VAIN}"
+        refused = ModelError(words, refused.fault, status=refused.status, said=refused.said)
+    if seat.compactor is None or not await seat.compactor.overflowed(refused):
+        raise refused
     request = seat.request()
     return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
 
 
-async def _reply_mended(seat: TurnContext, request: Request, error: ModelError) -> tuple[Request, Reply]:
+async def _reply_mended(
+    seat: TurnContext, request: Request, refused: ModelError, mended: Mended
+) -> tuple[Request, Reply]:
     """Tries once more without what the provider most likely refuses. The change is kept only if it helped."""
-    mended = mend(seat.history, error.said or str(error))
-    if mended is None:
-        raise error
     messages = list(request.messages)
     for replaced in mended.replaced:
         messages[replaced.index] = replaced.message
     request = replace(request, messages=tuple(messages))
-    try:
-        reply = await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
-    except ModelError as again:
-        if again.fault != error.fault:
-            raise
-        raise ModelError(f"{error} {MENDED_IN_VAIN}", error.fault, status=error.status) from None
+    reply = await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))
     seat.emit(mended)
-    seat.emit(Warned(MENDED.format(error.said or error)))
+    seat.emit(Warned(MENDED.format(refused.said or refused)))
     return request, reply
 
 

@@ -255,7 +255,11 @@ class _Chunk(Struct):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
-_STOPS: dict[str, Stop] = {"length": "max_tokens", "content_filter": "refusal"}
+_STOPS: dict[str, Stop] = {
+    "length": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "content_filter": "refusal",
+}
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,

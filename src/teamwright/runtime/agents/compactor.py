@@ -20,6 +20,7 @@ Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
 SMALL = 2_000  # tokens that fit every model: below that no server is asked for its window
 MOST_ROUNDS = 3  # compactions in a row after which no reply left room; then the turn ends
 CHARACTERS = 3  # per token, if a conversation must surely fit
+REFUSALS = ("context", "bad_request", "too_large")  # of a request; no other fault says that a shorter one may do
 
 
 class Windows(Struct, eq=False):
@@ -29,6 +30,7 @@ class Windows(Struct, eq=False):
     _ask: Callable[[str], Awaitable[int | None]] | None = None
     _learnt: dict[str, int] = {}
     _guessed: dict[str, int | None] = {}  # what was known before a refusal that named no figure
+    _taken: dict[str, int] = {}  # tokens of the longest conversation that was accepted
 
     async def of(self, model: str) -> int | None:
         """Ask again if the server did not know: it may have had to load the model first."""
@@ -46,6 +48,13 @@ class Windows(Struct, eq=False):
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
         self._learnt[model] = min(tokens, before) if before else tokens
+
+    def took(self, model: str, tokens: int) -> None:
+        self._taken[model] = max(tokens, self._taken.get(model, 0))
+
+    def may_be_full(self, model: str, tokens: int) -> bool:
+        """So many are near or above all that the model has accepted."""
+        return tokens >= SMALL and tokens * 10 >= self._taken.get(model, 0) * 9
 
     def guess(self, model: str, tokens: int) -> None:
         """The model refused so many, and said nothing of its window."""
@@ -81,6 +90,7 @@ class AgentCompactor(Struct, eq=False):
     async def make_room(self) -> None:
         """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
+        self._windows.took(agent.model, agent.history.tokens)
         if self._rounds and compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
             self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
         window = await self._windows.of(agent.model) if tokens >= SMALL else None
@@ -101,15 +111,31 @@ class AgentCompactor(Struct, eq=False):
             raise ModelError(compaction.FULL.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
-        """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
+        """Compact after the provider refused the conversation as too long, or in words that nobody knows. True if one
+        more request is worth it."""
         # our own words contain an address
         said, tokens = compaction.read_window(error.said or str(error)), self._tokens()
+        if error.fault != "context":
+            return await self._try(error, tokens)
         if said:
             self._windows.learn(self._agent.model, said)
         else:
             self._windows.guess(self._agent.model, max(tokens * 9 // 10, SMALL))
         self._give_up_in_time(tokens, said or tokens)
         return await self.compact("too_long")
+
+    async def _try(self, refusal: ModelError, tokens: int) -> bool:
+        """Compact if the refusal may mean the length. If the length was not to blame, the summary is refused as well, and
+        nothing is lost."""
+        named = refusal.fault == "too_large" or compaction.names_tokens(refusal.said)
+        if self._rounds or not (named or self._windows.may_be_full(self._agent.model, tokens)):
+            return False
+        try:
+            return await self.compact("too_long")
+        except ModelError as error:
+            if error.fault not in REFUSALS:
+                raise
+            return False
 
     def _tokens(self) -> int:
         """Tokens of the next request: those of the last one, and one for every four new characters."""
@@ -126,6 +152,7 @@ class AgentCompactor(Struct, eq=False):
         if not old:
             return False
         self._rounds += why != "manual"
+        self._windows.took(agent.model, history.tokens)
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
         done = await self._summarise(old, instructions, why)
@@ -151,10 +178,10 @@ class AgentCompactor(Struct, eq=False):
             try:
                 return await run_forked(self._agent, asking, base=old)
             except ModelError as error:
-                if error.fault != "context":
+                if error.fault not in REFUSALS:
                     raise
         window = await self._windows.of(self._agent.model)
-        most = int((window or 8_000) * CHARACTERS * 0.6)
+        most = int(min(window or 8_000, max(self._tokens(), SMALL)) * CHARACTERS * 0.6)
         return await run_forked(self._agent, asking, base=compaction.cut_down(old, most))
 
     def _own_facts(self) -> list[str]:
