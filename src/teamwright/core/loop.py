@@ -213,8 +213,8 @@ def _with_real_calls(message: Message, tools: Mapping[str, Tool]) -> Message:
 
 
 async def _reply(seat: TurnContext) -> tuple[Request, Reply]:
-    """Asks the model. A refused conversation is mended once if something may be to blame, and shortened once if it may be
-    too long. After that it fails."""
+    """Asks the model. A refused conversation is mended once if something may be to blame, and shortened once if it may
+    be too long. After that it fails."""
     request = seat.request()
     try:
         return request, await seat.model.reply(request, lambda delta: seat.emit(Streamed(delta)))

@@ -29,7 +29,7 @@ from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
-from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json
+from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json, tokens
 from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, is_own, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
@@ -78,7 +78,7 @@ class Anthropic:
 
         async def attempt() -> Reply:
             began = reach.patience.clock()
-            answer = AnthropicStream(request.model, place, on_delta)
+            answer = AnthropicStream(request.model, place, on_delta, sent=sum(map(len, body)))
             await self._http.exchange(place, self._url, headers, body, answer)
             return answer.reply(reach.patience.clock() - began)
 
@@ -326,10 +326,10 @@ _STATUS = {
 class AnthropicStream:
     """Parses the events of one attempt. There is no reply before `message_stop`."""
 
-    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
         self.finished = False
         self._place = place
-        self._draft = ReplyDraft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta, sent)
         self._begun = False
         self._stop: str | None = None
         self._starts: dict[int, _Start] = {}
@@ -482,9 +482,10 @@ def _usage(before: Usage, said: _Usage | None) -> Usage:
     """Figures are cumulative: later ones replace earlier ones."""
     if said is None:
         return before
-    return Usage(
-        before.input if said.input_tokens is None else said.input_tokens,
-        before.output if said.output_tokens is None else said.output_tokens,
-        before.cache_read if said.cache_read_input_tokens is None else said.cache_read_input_tokens,
-        before.cache_write if said.cache_creation_input_tokens is None else said.cache_creation_input_tokens,
+    pairs = (
+        (tokens(said.input_tokens), before.input),
+        (tokens(said.output_tokens), before.output),
+        (tokens(said.cache_read_input_tokens), before.cache_read),
+        (tokens(said.cache_creation_input_tokens), before.cache_write),
     )
+    return Usage(*(old if new is None else new for new, old in pairs))

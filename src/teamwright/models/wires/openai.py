@@ -32,7 +32,7 @@ from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.local_server import LocalServer, ask_server
 from teamwright.models.retry import Reach, persist
-from teamwright.models.wires.draft import ReplyDraft, finished, read_json
+from teamwright.models.wires.draft import ReplyDraft, finished, read_json, tokens
 from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, row
 
 BASE = "https://api.openai.com/v1"
@@ -40,7 +40,6 @@ LEFT_OUT = "(thinking left out)"
 NOTHING = "(no output)"
 SHOWN_BELOW = "(images follow)"
 WINDOW_LIMIT = 2.0  # seconds to ask a server for its window
-BYTES = 4  # bytes per token, if the server does not count
 _EFFORTS = {"xhigh": "high", "max": "high"}
 
 
@@ -276,12 +275,10 @@ class OpenAIStream:
     """Parses the chunks of one attempt. Without a finish reason there is no reply."""
 
     def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
-        """`sent` is the size of the request in bytes, to estimate the input of servers that count no tokens."""
         self.finished = False
-        self._sent = sent
         self._place = place
         self._tell = on_delta
-        self._draft = ReplyDraft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta, sent)
         self._begun = False
         self._read = 0  # prompt tokens
         self._stop = ""
@@ -317,8 +314,6 @@ class OpenAIStream:
             self._draft.close(index)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
-        if not self._draft.usage.total:  # else limits would never be reached, and a full window would go unnoticed
-            self._draft.usage = Usage(self._sent // BYTES, self._draft.size // BYTES)
         return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
 
     def _take(self, chunk: _Chunk) -> None:
@@ -414,5 +409,5 @@ def _text(value: Any) -> str:
 def _usage(said: _OpenAIUsage) -> Usage:
     """`input` excludes what the cache served."""
     details = said.prompt_tokens_details
-    cached = (details.cached_tokens if details else None) or 0
-    return Usage(max(0, (said.prompt_tokens or 0) - cached), said.completion_tokens or 0, cached)
+    cached = tokens(details.cached_tokens if details else None) or 0
+    return Usage(max(0, (tokens(said.prompt_tokens) or 0) - cached), tokens(said.completion_tokens) or 0, cached)

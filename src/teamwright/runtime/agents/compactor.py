@@ -125,8 +125,8 @@ class AgentCompactor(Struct, eq=False):
         return await self.compact("too_long")
 
     async def _try(self, refusal: ModelError, tokens: int) -> bool:
-        """Compact if the refusal may mean the length. If the length was not to blame, the summary is refused as well, and
-        nothing is lost."""
+        """Compact if the refusal may mean the length. If the length was not to blame, the summary is refused as well,
+        and nothing is lost."""
         named = refusal.fault == "too_large" or compaction.names_tokens(refusal.said)
         if self._rounds or not (named or self._windows.may_be_full(self._agent.model, tokens)):
             return False
