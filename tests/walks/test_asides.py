@@ -108,9 +108,9 @@ async def test_an_end_in_good_order_waits_for_the_suggestion(walker: Walker) -> 
 
 
 @pytest.mark.spec("I5", "B5")
-async def test_a_background_agent_says_in_one_line_what_it_does(walker: Walker) -> None:
+@pytest.mark.parametrize("talk", [[agent("kid", run_in_background=True), "waits", "done"], [agent("kid"), "done"]])
+async def test_an_agent_says_in_one_line_what_it_does(walker: Walker, talk: list[Any]) -> None:
     words = " ".join(f"w{n}" for n in range(20))
-    talk = [agent("kid", run_in_background=True), "waits", "done"]
     async with crew(walker, stage(talk, summary=f"`{words}`\nmore"), settings=settings(**SUMMARIES)) as walk:
         await walk.play()
     told = [e.summary for e in walk.of(JobProgressed) if e.summary]
@@ -130,13 +130,6 @@ async def test_summaries_come_at_most_every_so_many_seconds(walker: Walker) -> N
     talk = [agent("kid", run_in_background=True), "waits", "done"]
     own = settings(agentSummaries=True)  # 30 s: the agent is done long before
     async with crew(walker, stage(talk, summary="x"), settings=own) as walk:
-        await walk.play()
-    assert "summary" not in kinds(walk)
-
-
-@pytest.mark.spec("I5")
-async def test_a_foreground_agent_is_not_asked(walker: Walker) -> None:
-    async with crew(walker, stage([agent("kid"), "done"], summary="x"), settings=settings(**SUMMARIES)) as walk:
         await walk.play()
     assert "summary" not in kinds(walk)
 

@@ -60,9 +60,12 @@ class Standings:
         return self._denied[denied]
 
     def _color(self, agent: Agent) -> str:
-        """Color of a teammate, or of the one that an agent works for; empty without teams."""
+        """Color of a teammate, or of the one that an agent works for; else that of its definition."""
         teams = self._services.open_teams
-        return teams.roster.color_of(agent.id) if teams is not None else ""
+        if teams is not None and (color := teams.roster.color_of(agent.id)):
+            return color
+        kind = self._services.registry.kinds().get(agent.kind) if agent.parent else None
+        return kind.color if kind else ""
 
     @cached_property
     def _readable(self) -> tuple[str, ...]:

@@ -168,4 +168,5 @@ def _is_behind(data: bytes, task: Task) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     changed = found.get("updatedAt")  # earlier versions wrote ISO times
-    return found.keys() == record(task).keys() and (isinstance(changed, str) or changed < task.updated)
+    is_older = changed < task.updated if isinstance(changed, int) else isinstance(changed, str)
+    return is_older and found.keys() == record(task).keys()
