@@ -59,7 +59,9 @@ REPORT = "You have used up {limit}. No tool will run any more: report now what i
 REFUSED = "A prompt was refused before you could read it."
 MENDED = "The provider refused the conversation for what it held; it goes on with words in its place. It said: {}"
 MENDED_IN_VAIN = "Sent once more with words in the place of what may be to blame, it was refused as well."
+PAUSED = "Your reply was paused {times} times in a row. Finish it now: say what you have found, or call a tool."
 MOST_STUMBLES = 3  # consecutive cut or empty replies; then the turn ends
+MOST_PAUSES = 10  # consecutive paused replies; then the model is told, and the next one ends the turn
 
 
 class TurnContext(Struct):
@@ -95,7 +97,7 @@ async def run_left(seat: TurnContext) -> None:
 
 async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnded:
     """Runs a turn from the letters that start it until the model asks for nothing more."""
-    stumbles, rounds, done = 0, 0, True
+    stumbles, pauses, rounds, done = 0, 0, 0, True
     if not letters and seat.history.over and (end := await _end_late(seat)) is not None:
         return end
     while True:
@@ -107,7 +109,8 @@ async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnd
             await seat.compactor.make_room()
         request, reply = await _ask(seat)
         stumbles = stumbles + 1 if _stumbled(reply) else 0
-        if reply.stop == "refusal" or stumbles == MOST_STUMBLES:
+        pauses = pauses + 1 if reply.stop == "pause" else 0
+        if reply.stop == "refusal" or stumbles == MOST_STUMBLES or pauses > MOST_PAUSES:
             return _give_up(seat, reply)
         if stumbles:
             _refuse_calls(seat, CUT)
@@ -116,11 +119,14 @@ async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnd
             await _run_calls(seat, request, reply)
             if seat.history.resting:
                 return TurnEnded("done", reply.message.text, stop=reply.stop)
+        if pauses == MOST_PAUSES:
+            seat.emit(Reminded(user(PAUSED.format(times=pauses))))
         done = not (stumbles or reply.message.calls or reply.stop == "pause")
         letters = await seat.inbox.take(at_rest=done)
         if done and not letters:
-            if not await _sent_back(seat, reply.message.text, rounds):
-                return TurnEnded("done", reply.message.text, stop=reply.stop)
+            words = seat.history.cut + reply.message.text
+            if not await _sent_back(seat, words, rounds):
+                return TurnEnded("done", words, stop=reply.stop)
             rounds += 1
 
 
@@ -157,9 +163,13 @@ def _give_up(seat: TurnContext, reply: Reply) -> TurnEnded:
         _refuse_calls(seat, "Not run: this reply ended as a refusal.")
         return _declined(reply.message.text)
     _refuse_calls(seat, CUT)
-    how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
-    error = f"the model's reply was {how} {MOST_STUMBLES} times in a row"
-    return TurnEnded("failed", reply.message.text, error, reply.stop)
+    if reply.stop == "pause":
+        how, times = "paused", MOST_PAUSES + 1
+    else:
+        how, times = "cut off at its output limit" if reply.stop == "max_tokens" else "empty", MOST_STUMBLES
+    error = f"the model's reply was {how} {times} times in a row"
+    text = seat.history.last_words if seat.history.goes_on else reply.message.text
+    return TurnEnded("failed", text, error, reply.stop)
 
 
 def _declined(said: str) -> TurnEnded:
