@@ -229,7 +229,7 @@ async def test_pauses_have_a_bound_that_the_model_is_told_once() -> None:
     end = await run_turn(stage.seat, [letter("go")])
     assert end.reason == "failed" and "paused 11 times in a row" in end.error
     told = [m.text for m in stage.history.messages if "paused" in m.text]
-    assert stage.story.count("request") == 11 and len(told) == 1 and "10 times" in told[0]
+    assert stage.story.count("request") == 11 and len(told) == 1
     check_valid(stage.history.messages)
     stage = Stage([*[pause] * 10, "found it"])
     assert (await run_turn(stage.seat, [letter("go")])).text == "found it"

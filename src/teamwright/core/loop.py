@@ -59,7 +59,7 @@ REPORT = "You have used up {limit}. No tool will run any more: report now what i
 REFUSED = "A prompt was refused before you could read it."
 MENDED = "The provider refused the conversation for what it held; it goes on with words in its place. It said: {}"
 MENDED_IN_VAIN = "Sent once more with words in the place of what may be to blame, it was refused as well."
-PAUSED = "Your reply was paused {times} times in a row. Finish it now: say what you have found, or call a tool."
+PAUSED = "Your reply was paused again. Finish it now: say in words what you have found, or call a tool."
 MOST_STUMBLES = 3  # consecutive cut or empty replies; then the turn ends
 MOST_PAUSES = 10  # consecutive paused replies; then the model is told, and the next one ends the turn
 
@@ -108,19 +108,17 @@ async def run_turn(seat: TurnContext, letters: Sequence[Letter] = ()) -> TurnEnd
         if seat.compactor is not None:
             await seat.compactor.make_room()
         request, reply = await _ask(seat)
-        stumbles = stumbles + 1 if _stumbled(reply) else 0
         pauses = pauses + 1 if reply.stop == "pause" else 0
+        stumbles = stumbles + 1 if _stumbled(reply) or pauses == MOST_PAUSES else 0
         if reply.stop == "refusal" or stumbles == MOST_STUMBLES or pauses > MOST_PAUSES:
             return _give_up(seat, reply)
         if stumbles:
             _refuse_calls(seat, CUT)
-            seat.emit(Reminded(user(CUT if reply.stop == "max_tokens" else EMPTY)))
+            seat.emit(Reminded(user(CUT if reply.stop == "max_tokens" else PAUSED if pauses else EMPTY)))
         elif reply.message.calls:
             await _run_calls(seat, request, reply)
             if seat.history.resting:
                 return TurnEnded("done", reply.message.text, stop=reply.stop)
-        if pauses == MOST_PAUSES:
-            seat.emit(Reminded(user(PAUSED.format(times=pauses))))
         done = not (stumbles or reply.message.calls or reply.stop == "pause")
         letters = await seat.inbox.take(at_rest=done)
         if done and not letters:
@@ -154,7 +152,7 @@ async def _end_late(seat: TurnContext) -> TurnEnded | None:
 
 
 def _stumbled(reply: Reply) -> bool:
-    """Cut off at the output limit, or empty: the model is told, but only a few times."""
+    """Cut off at the output limit, or empty: the model is told, but only a few times. So it is of many pauses."""
     return reply.stop == "max_tokens" or not reply.message.blocks
 
 
