@@ -8,7 +8,7 @@ import pytest
 from aside_kit import KINDS, SUMMARIES, Thinker, kind_of, kinds, seen, settings, stage
 
 from conftest import Walker
-from crew import after, agent, bash, crew
+from crew import NO_ANSWERS, after, agent, bash, crew
 from program import Program, tool
 from teamwright.core.data.event import JobEnded, JobProgressed, Suggested, TurnEnded
 from teamwright.core.data.message import Request
@@ -150,6 +150,22 @@ async def test_a_summary_that_fails_or_hangs_disturbs_nobody(walker: Walker, fau
         assert "a summary of agent" in (walker.home / ".teamwright/logs/teamwright.log").read_text()
     else:
         assert kinds(walk).count("summary") == 1  # one at a time
+
+
+# --- how the answers end
+
+
+@pytest.mark.spec("B12", "I3", "I5")
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+async def test_words_that_did_not_end_by_themselves_are_used_for_nothing(walker: Walker, kind: str) -> None:
+    talk = [agent("kid", run_in_background=True), "waits", "done"]
+    asked = dict.fromkeys(["suggest", "summary", "check"], NO_ANSWERS[kind])
+    own = settings(promptSuggestions=True, handOffCheck=True, **SUMMARIES)
+    async with crew(walker, stage(talk, **asked), settings=own) as walk:
+        await walk.play()
+    assert set(asked) <= set(kinds(walk)) and walk.of(Suggested) == []
+    assert not [event for event in walk.of(JobProgressed) if event.summary]
+    assert "Warning of the check" not in str(walk.model.requests)
 
 
 # --- the program

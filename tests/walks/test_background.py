@@ -42,6 +42,26 @@ async def test_launched_at_once_and_told_later(walker: Walker) -> None:
     assert end.text == "heard" and len(play.requests()) == 3
 
 
+@pytest.mark.spec("Q2", "B10")
+async def test_an_end_is_told_between_two_calls(walker: Walker) -> None:
+    """Of an agent as of a command: the turn that is under way hears of it, and no further one begins."""
+    ends = 0
+
+    async def both_ended(request: Request) -> Any:
+        nonlocal ends
+        while ends < 2:
+            await play.until(JobEnded)
+            ends += 1
+        return bash("true")
+
+    begun = [agent("child", **BACK), call("Bash", command="echo built", **BACK)]
+    async with crew(walker, {"main": [begun, both_ended, "heard both"], "child": ["the report"]}) as play:
+        end = await play.play()
+    assert end.text == "heard both" and len(play.requests()) == 3
+    heard = play.requests()[-1].messages[-1].text
+    assert "the report" in heard and "built" in heard and heard.count("<task-notification>") == 2
+
+
 @pytest.mark.spec("Q6", "Q2", "Q3")
 async def test_ten_ends_while_the_lead_is_busy_cost_one_more_request(walker: Walker) -> None:
     begun, ended = [], anyio.Event()

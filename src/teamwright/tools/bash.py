@@ -16,7 +16,7 @@ from teamwright.host.files.paths import is_directory
 from teamwright.runtime.sandbox.use import run_of
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
-from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.bounds import HEAD, TAIL, bounded, visible
 from teamwright.tools.define import read_args, spec
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class BashTool:
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if refused is not None:
-            lines.append(visible(refused.words(leaves=self._leaves)))
+            lines.append(visible(refused.words(place.mode, leaves=self._leaves)))
             data["sandbox"] = refused.data()
         text = "\n".join(line for line in lines if line)
         if capture.path:
@@ -179,6 +179,8 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
     place = Path(reported)
     if not reported or not is_directory(place):
         why = "the directory in which the command ended is gone"
+    elif os.path.realpath(place) != reported:  # only a shell resolves it: the command itself wrote where that reports
+        why = f"{place} leads elsewhere"
     elif not any(place.is_relative_to(root) for root in desk.roots):
         why = f"{place} is outside the working directories"
     elif any("\ud800" <= letter <= "\udfff" for letter in reported):
@@ -194,9 +196,12 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
 
 
 def _shown(capture: "Capture", desk: Desk) -> str:
-    from teamwright.host.process.capture import HEAD, plain  # noqa: PLC0415
+    from teamwright.host.process.capture import HEAD as FULL  # noqa: PLC0415
+    from teamwright.host.process.capture import plain  # noqa: PLC0415
 
     if not capture.shortened:
         return bounded(visible(plain(capture.text())), spill=desk.spill, name="bash")
+    sizes = (HEAD, TAIL) if capture.path else (FULL, FULL)
     # Escapes make binary output longer: bound each side, so that the line between them stays.
-    return capture.text(lambda part: bounded(visible(plain(part)), most=HEAD))
+    each = iter(sizes)
+    return capture.text(lambda part: bounded(visible(plain(part)), most=next(each)), sizes=sizes)

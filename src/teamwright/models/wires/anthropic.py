@@ -30,7 +30,7 @@ from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
 from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json, tokens
-from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, is_own, row
+from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, is_own, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 VERSION = "2023-06-01"
@@ -144,13 +144,18 @@ class AnthropicWire:
 
     def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
         """The body in the order options, tools, system, messages: the parts that change least come first, for the
-        cache."""
+        cache.
+
+        A marker follows the tools that all agents have, and one the instructions. The API takes four: a fork, which
+        has a third one in its messages, finds its tools behind its parent's markers.
+        """
         parts: list[Bytes] = [encode(options)[:-1]]
         system, tools = self._system.of(request.system), self._tools.of(request.tools)
-        if tools:
-            parts += [b',"tools":[', tools, *([] if system else [MARKER]), b"}]"]
-        if system:
-            parts += [b',"system":[', system, MARKER, b"}]"]
+        if tools.data:
+            forked = request.shared and system.data
+            parts += [b',"tools":[', *tools.marked(() if forked else range(len(tools.ends))), b"]"]
+        if system.data:
+            parts += [b',"system":[', *system.marked((0,)), b"]"]
         said = self.messages.row(request.messages, request.model, self._marks(request))
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
@@ -174,16 +179,22 @@ class AnthropicWire:
         return found
 
 
-def _system(parts: tuple[str, ...]) -> bytes:
-    """Left open at the end: a marker and the closing brace follow."""
-    return b",".join(encode({"type": "text", "text": part}) for part in parts if part.strip())[:-1]
+def _system(parts: tuple[str, ...]) -> Piece:
+    """The last part is about one agent: the marker stands before it."""
+    blocks = [encode({"type": "text", "text": part}) for part in parts if part.strip()]
+    return _marked_after(blocks, max(len(blocks) - 1, 1))
 
 
-def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
-    """Left open at the end, like the system prompt."""
-    return b",".join(
-        encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs
-    )[:-1]
+def _tools(specs: tuple[ToolSpec, ...]) -> Piece:
+    """The marker stands after those that all agents have."""
+    blocks = [encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs]
+    return _marked_after(blocks, sum(not spec.of_role for spec in specs))
+
+
+def _marked_after(blocks: list[bytes], count: int) -> Piece:
+    """Blocks of which the first `count` may end with a marker."""
+    common = b",".join(blocks[:count])
+    return Piece(b",".join(blocks), (len(common) - 1,) if common else ())
 
 
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import Fence
+from teamwright.core.permissions.consent import Fence, Mode
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.runtime.services import Services, SessionContext
 
@@ -28,6 +28,7 @@ class RunPlace(Struct, frozen=True):
     fence: "SessionFence | None" = None
     fenced: "FencedProgram | None" = None
     call: CallId = CallId("")
+    mode: Mode = "default"
 
     def refused(self, printed: str, cwd: str) -> "Refusals | None":
         """What was refused. Call it when the program has ended and the place is still open."""
@@ -64,7 +65,7 @@ class ProgramRun(Struct, frozen=True):
         caller = Caller(self.agent, known.name if known else "main", self.call, self.command)
         mode = self.services.mode_of(self.agent)
         async with sandbox.box(caller, self.desk, mode, self.env, lives_on=self.lives_on) as fenced:
-            yield RunPlace(fenced.env, fenced.box, fenced.notice, sandbox, fenced, self.call)
+            yield RunPlace(fenced.env, fenced.box, fenced.notice, sandbox, fenced, self.call, mode)
 
 
 def run_of(ctx: ToolContext, command: str, env: Mapping[str, str], *, lives_on: bool = False) -> ProgramRun:

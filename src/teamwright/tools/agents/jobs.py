@@ -75,7 +75,7 @@ def find_job(supervisor: "Supervisor", id: str) -> "Job":
 
 
 def _report(job: "Job", status: str, output: str) -> Outcome:
-    shown = bounded(visible(output))
+    shown = bounded(visible(output), file=job.output)
     task: dict[str, Any] = {
         "task_id": job.id,
         "task_type": TYPES[job.kind],
