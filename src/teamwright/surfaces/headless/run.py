@@ -57,7 +57,7 @@ async def run(headless: Headless, options: Options) -> int:
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
     if headless.schema is not None:
         options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
-    opened = await open_session(options)
+    opened = await open_session(replace(options, known_prices=True))
     session = DrivenSession(opened, opened.home or home_from(options.env))
     gc.freeze()  # imported modules and the setup stay, so the collector need not look at them again
     gc.set_threshold(_NEW_OBJECTS)
