@@ -57,6 +57,7 @@ class Printer(Struct, eq=False):
     format: Format
     partial: bool
     replay: bool = False
+    holds: bool = False  # the only result comes last: jobs are stopped before it
     engine: str | None = None  # as the option gave it
     last: TurnEnded | None = None
     printed: anyio.Event = field(default_factory=anyio.Event)
@@ -184,7 +185,7 @@ class Printer(Struct, eq=False):
 
     async def finish(self) -> None:
         """Print what the other two formats print: only the last result. In a stream it is the last line, too."""
-        if self._outlived and self.last is not None:  # repeat the result with all figures
+        if (self._outlived or self.holds) and self.last is not None:  # repeat the result with all figures
             self._last_result = self._result(self.last, self._ended_at)
             await self._line(self._last_result | lines.open_of(self.open_work))
         for work in self.open_work:
@@ -225,7 +226,8 @@ class Printer(Struct, eq=False):
         self.open_work = await self.session.open_work()
         self._last_result = self._result(end, at)
         self._told = len(self._denials)
-        await self._line(self._last_result | lines.open_of(self.open_work))
+        if not self.holds:
+            await self._line(self._last_result | lines.open_of(self.open_work))
 
     def _add_to_answer(self, words: str) -> None:
         """Later words are added to the answer. They take its place if agents were still at work on it and have

@@ -66,7 +66,13 @@ async def run(headless: Headless, options: Options) -> int:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     out = Out(sys.stdout.fileno())
     printer = Printer(
-        session, out, headless.output, partial=headless.partial, replay=headless.replay, engine=options.engine
+        session,
+        out,
+        headless.output,
+        partial=headless.partial,
+        replay=headless.replay,
+        holds=not headless.wait and headless.input == "text",
+        engine=options.engine,
     )
     driver = _open_driver(session, printer, options) if headless.input == "stream-json" else None
     states = await _listen(headless, session, printer, options.env)
