@@ -198,8 +198,9 @@ async def _take_over(services: Services, opened: Opened) -> None:
     rows = await services.jobs.settle_after_crash(remains, held=held)
     if agents:
         _know(services, agents, rows)
-        known = services.spawner.known
-        services.spawner.waited_for = [id for id in waited_for if id in known and id not in held]
+        services.unheard = (
+            [id for id in waited_for if id in services.spawner.known and id not in held] if waited_for else ()
+        )
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:
         services.left_remote = rows
     if opened.history.open_calls:

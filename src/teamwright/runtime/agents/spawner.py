@@ -1,6 +1,6 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,6 @@ class Spawner:
         self._agents, self._supervisor = services.agents, services.supervisor
         self._making = SubAgents(services, deps)
         self.known: dict[AgentId, AgentRecord] = {}
-        self.waited_for: list[AgentId] = []  # ended ones for which an earlier process stored words
         self._resuming: dict[AgentId, anyio.Event] = {}
         self._answers: dict[AgentId, Answers] = {}
         self._names: set[str] = set()  # of agents still being made
@@ -225,10 +224,10 @@ class Spawner:
                 await self._agents.state.withdraw(letter.id)
             raise
 
-    async def resume_waited_for(self) -> None:
+    async def hear(self, unheard: Sequence[AgentId]) -> None:
         """Continue ended agents for which words wait: the process that stored them was killed before it did."""
         main = self._supervisor.main
-        for id in self.waited_for:
+        for id in unheard:
             try:
                 await self._resume(id, main.id, None)
             except TeamwrightError as error:
