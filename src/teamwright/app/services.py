@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from teamwright.app.extensions.service import Served
     from teamwright.app.permissions import Standings
     from teamwright.core.data.extensions.search import WebFound, WebQuery
-    from teamwright.core.ports import Keeper
+    from teamwright.core.ports import Desk, Keeper
     from teamwright.host.git.now import GitNow
     from teamwright.runtime.agents.factory import AgentFactory
     from teamwright.runtime.agents.outcomes import Outcomes
@@ -227,6 +227,9 @@ class Services:
 
     def mode_of(self, agent: AgentId) -> Mode:
         return self.standings.mode(agent)
+
+    def protected(self, desk: "Desk") -> tuple[str, ...]:
+        return self.standings.protected(desk)
 
     async def judge(self, agent: AgentId, call: ToolCall) -> Decision:
         return self.registry.with_kinds(call, await self._gate.ask(agent, call))

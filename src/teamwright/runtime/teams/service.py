@@ -89,7 +89,12 @@ class Teamwork:
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
-            parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
+            parts,
+            rulebook=services.rules,
+            put=services.approver,
+            facts=deps.facts,
+            fencing=self._fencing,
+            protected=services.protected,
         )
         self.far_copies = FarCopies(roster, self.mirrors, self.board, supervisor)
         self.remote_events = RemoteEvents(parts, agents, since=deps.since)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.permissions.patterns import copied_from, copied_to
+from teamwright.core.permissions.protected import AT_HOME
 from teamwright.core.sandbox.policy import Name, Repository, Terrain
 from teamwright.core.sandbox.rules import SandboxRules
 from teamwright.host.git.copies import copies_of
@@ -23,17 +24,6 @@ from teamwright.host.sandbox.ground.looks import Looks, look_at
 from teamwright.host.sandbox.ground.secrets import find_at_home
 from teamwright.host.sandbox.ground.sockets import Veil, find_sockets
 
-# For a home directory used as a root: files that shells, desktops, git and package managers obey automatically.
-_AT_HOME = tuple(
-    """
-    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
-    .kshrc .cshrc .tcshrc .login .logout .inputrc .pam_environment .xprofile .xsession .xsessionrc .xinitrc .gitconfig
-    .npmrc .yarnrc .yarnrc.yml .pip .pydistutils.cfg .vimrc .vim .exrc .nvimrc .emacs .emacs.d .gdbinit .lldbinit
-    .tmux.conf .screenrc .direnvrc .cargo/config .cargo/config.toml .config/git .config/fish .config/nvim
-    .config/autostart .config/systemd .config/environment.d .config/direnv .config/pip .config/tmux .config/Code/User
-    .local/share/systemd .local/bin bin
-    """.split()
-)
 _SHARED = ("/tmp", "/var/tmp")
 _MOST_SECRETS = 500  # paths of denied reads; above that, a directory with many of them is hidden as a whole
 _CROWD = 20
@@ -138,7 +128,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
                 repositories[one.directory] = one
     names = [name for layout in layouts for name in layout.names]
     at_home = any(is_inside(home, root) for root in roots)
-    names += [name_in(home, name) for name in _AT_HOME] if at_home else []
+    names += [name_in(home, name) for name in (*AT_HOME, *_dotted(home))] if at_home else []
     covered = (*there.hidden, state, *shared, *runtime)
     terrain = Terrain(
         project=project,
@@ -162,6 +152,14 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
     if at_home or ground.programs or not plain or not all(parts):
         return terrain, ()
     return terrain, tuple(path for part in parts for path in part)
+
+
+def _dotted(home: str) -> list[str]:
+    """Files and directories of programs; git's own data is guarded name by name."""
+    try:
+        return [name for name in os.listdir(home) if name.startswith(".") and name != ".git"]
+    except OSError:
+        return []
 
 
 def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
