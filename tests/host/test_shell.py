@@ -136,7 +136,8 @@ RULES = [
     ("Bash(make *)", "make $x", "allow"), ("Bash(make -)", "make - <<E\nE", "allow"),
     ("Bash(make)", "make - <<E\nE", "ask"), ("Bash(make all)", "make $x", "ask"),
     ("Bash(make all *)", "make $x all", "ask"), ("Bash(make *)", "CC=evil make", "ask"),
-    ("Bash(make *)", "DEBUG=1 make", "allow"), ("Bash(CC=gcc make *)", "CC=gcc make all", "allow"),
+    ("Bash(make *)", "DEBUG=1 make", "ask"), ("Bash(npm *)", "CI=1 npm test", "allow"),
+    ("Bash(CC=gcc make *)", "CC=gcc make all", "allow"),
     ("Bash(CC=gcc make *)", "CC=evil make", "ask"),
     ("Bash(make *)", "timeout 9 make all", "allow"), ("Bash(timeout *)", "timeout 9 make", "ask"),
     ("Bash(timeout 9 make *)", "timeout 9 make x", "allow"),
@@ -203,6 +204,48 @@ DENIED = [
     "sh x > out 2>&1", "! sh x", "echo ${y:-`sh x`}",
     "time (sh x)", "strace -f sh x", "env -C /tmp sh x", "if true\nthen sh x\nfi",
 ]  # fmt: skip
+
+
+@pytest.mark.spec("M7")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "TEST='; touch x' npm test", "TEST=$(id) npm test", "x='a b' npm test", "env TEST='; touch x' npm test",
+        "TEST='`id`' timeout 5 npm test", "TEST='; touch x' bash -c 'npm test'", "export x='; touch x'; npm test",
+        "TEST='; touch x' find . -maxdepth 0 -exec npm test \\;", "export x; x='; touch x'; npm test",
+        "CI='; touch x'; npm test", "for TERM in '; touch x'; do npm test; done",
+        "export x; read x <<< 'a b'; npm test",
+        "export x; for x in 'a b'; do npm test; done", "bash -c 'export x=\"; touch x\"; npm test'",
+        "env TEST='; touch x' sh -c 'npm test'", "declare -x x='a b'; npm test", "x='a b' eval npm test",
+        "VERBOSE=rm make", "export VERBOSE=rm; make", "VERBOSE=rm bash -c make", "env -u A VERBOSE=x nice make",
+        "LANG=C make", "TEST=x /usr/bin/make -n", "TEST=x find . -exec make {} +",
+    ],
+)  # fmt: skip
+def test_a_rule_covers_no_variable_that_a_program_may_take_for_code(bench: Bench, command: str) -> None:
+    allow = ["Bash(npm test)", "Bash(npm test *)", "Bash(make)", "Bash(make *)", "Bash(/usr/bin/make -n)"]
+    assert bench.kind(command, allow=allow) == "ask"
+    assert bench.kind(command, allow=["Bash"]) == "allow"
+
+
+@pytest.mark.spec("M7")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CI=1 NODE_ENV=test npm test", "x='a b'; echo $x; npm test", "TEST=src/a.py,b:c@1+2-%.x npm test",
+        "LC_ALL=C.UTF-8 bash -c 'npm test'", "export CI=true; npm test", "for f in 'a b'; do npm test; done",
+        "TEST='a b' ls; npm test", "x= npm test", "x=$(ls); make",
+    ],
+)  # fmt: skip
+def test_a_rule_covers_variables_that_are_plain_or_not_for_the_program(bench: Bench, command: str) -> None:
+    assert bench.kind(command, allow=["Bash(npm test)", "Bash(make)"]) == "allow"
+
+
+@pytest.mark.spec("M7")
+def test_a_rule_may_spell_the_variable(bench: Bench) -> None:
+    verdict = bench.judge("TEST=a make t")
+    assert verdict.suggestions == ("Bash(TEST=a make t)",) and not verdict.wider
+    assert bench.kind("TEST=a make t", allow=list(verdict.suggestions)) == "allow"
+    assert bench.kind("TEST='; touch x' make t", allow=["Bash(TEST=*)", "Bash(TEST=a make t)"]) == "ask"
 
 
 @pytest.mark.spec("M3", "M7")

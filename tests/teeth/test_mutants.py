@@ -184,6 +184,24 @@ MUTANTS = [
         "        guarded = ()\n",
         "walks/test_team_places.py::test_what_runs_later_in_a_home_is_asked_wherever_the_teammate_runs[local]",
     ),
+    (
+        "host/shell/layers.py",
+        "    unruled = risky or gives_orders(given, inner[0].text)\n",
+        "    unruled = risky\n",
+        "host/test_shell.py::test_a_rule_covers_no_variable_that_a_program_may_take_for_code",
+    ),
+    (
+        "host/shell/settling.py",
+        "[_unruled(c, given) for c in",
+        "[c for c in",
+        "host/test_shell.py::test_a_rule_covers_no_variable_that_a_program_may_take_for_code",
+    ),
+    (
+        "core/sandbox/rules.py",
+        " or command.views[0].need is None",
+        "",
+        "core/sandbox/test_excluded.py::test_anything_else_keeps_the_whole_line_inside",
+    ),
     *ENGINE_MUTANTS,
 ]
 

@@ -105,7 +105,7 @@ def _is_excluded(command: Command, patterns: list[CommandPattern]) -> bool:
     if command.opaque or not words or any(UNKNOWN in word for word in words):
         return False
     name = _name(command)
-    if _ASSIGNMENT.match(words[0]):
+    if _ASSIGNMENT.match(words[0]) or command.views[0].need is None:
         return False
     return any(
         command_fits(pattern, words) == "yes" and (name not in _WRAPPERS or _spells(pattern, words[0]))
