@@ -202,6 +202,18 @@ MUTANTS = [
         "",
         "core/sandbox/test_excluded.py::test_anything_else_keeps_the_whole_line_inside",
     ),
+    (
+        "host/shell/harmless.py",
+        "*_by_git(texts, moved), ",
+        "",
+        "host/test_git_config.py::test_settings_of_a_person_are_read_where_they_are",
+    ),
+    (
+        "host/git/config.py",
+        "*_links_in(real), *_links_in(common), ",
+        "",
+        "host/test_git_config.py::test_what_git_would_show_from_elsewhere_is_read_there",
+    ),
     *ENGINE_MUTANTS,
 ]
 
