@@ -71,7 +71,7 @@ ASKS = [
     "GIT_EXTERNAL_DIFF=x git diff", "export PATH=/tmp; ls", "for PATH in /tmp; do ls; done", "env PATH=/tmp ls",
     "env -S 'ls'",
     "env", "timeout --foo 5 ls", "timeout $x ls", "sudo ls", "xargs cat", "ls | xargs rm", "ls | xargs -I{} cat {}",
-    "coproc ls",
+    "coproc ls", "pip list", "pip3 list --local", "go version",
     "echo a\\\nb; sh run.sh", "source x", ". x", "trap 'ls' EXIT", "alias ls=rm; ls", "select x in a; do ls; done",
     "f() { ls; }; f", "ls() { sh run.sh; }; ls", "for ((i=0;i<3;i++)); do ls; done", "cd /; ls", "cd ..",
     "cd \"$x\" && ls",
