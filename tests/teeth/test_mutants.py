@@ -214,6 +214,12 @@ MUTANTS = [
         "",
         "host/test_git_config.py::test_what_git_would_show_from_elsewhere_is_read_there",
     ),
+    (
+        "runtime/permissions/rulebook.py",
+        "        return is_linked(path) and ",
+        "        return False and ",
+        "walks/test_hard_links.py::test_a_search_leaves_out_a_hard_link_of_a_file_that_may_not_be_read",
+    ),
     *ENGINE_MUTANTS,
 ]
 
