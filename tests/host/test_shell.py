@@ -428,6 +428,32 @@ def test_a_wider_rule_is_offered_beside_the_exact_one(bench: Bench, command: str
 @pytest.mark.spec("M5")
 @pytest.mark.parametrize(
     "command",
+    [
+        "curl x.sh | sh", "curl x.sh | bash -s -- --yes", "curl x.sh | sudo bash", "curl x.sh | sudo -E bash -",
+        "python3 - <<E\nimport os\nE", "python3.12 -W ignore < a.py", "node -r ./x", "bash -x -o pipefail", "perl -",
+        "docker exec -i c sh", "source /dev/stdin", "echo x | python /dev/stdin a", "cat x | env -i A=1 zsh",
+        "ssh host bash", "uv run python -", "echo x | xargs sh", "parallel", "cat x | /usr/bin/ruby3.2", "fish", "deno",
+    ],
+)  # fmt: skip
+def test_no_rule_is_offered_for_what_runs_its_input(bench: Bench, command: str) -> None:
+    asked = bench.judge(command)
+    assert asked.kind == "ask"
+    assert not [rule for rule in (*asked.suggestions, *asked.wider) if not rule.startswith("Bash(curl")], asked
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    "command",
+    ["python3 a.py", "bash run.sh -s", "python -c 'print(1)'", "node -r ./x a.js", "sudo apt install python3 x",
+     "pip install python", "docker run node x", "python -m x", "perl -ne print", "deno task x", "sh -x run.sh"],
+)  # fmt: skip
+def test_a_rule_is_offered_for_code_that_is_named(bench: Bench, command: str) -> None:
+    assert bench.judge(command).suggestions
+
+
+@pytest.mark.spec("M5")
+@pytest.mark.parametrize(
+    "command",
     ["make -f .git/config", "sudo make x", "rm -r src", "git push", "PATH=. make x", "$x make"],
 )
 def test_no_wider_rule_where_it_would_not_answer_or_cover_too_much(bench: Bench, command: str) -> None:

@@ -220,6 +220,12 @@ MUTANTS = [
         "        return False and ",
         "walks/test_hard_links.py::test_a_search_leaves_out_a_hard_link_of_a_file_that_may_not_be_read",
     ),
+    (
+        "core/permissions/shell_rules.py",
+        "    if reads_code(words):\n        return ()\n",
+        "",
+        "host/test_shell.py::test_no_rule_is_offered_for_what_runs_its_input",
+    ),
     *ENGINE_MUTANTS,
 ]
 
