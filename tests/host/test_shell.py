@@ -356,7 +356,14 @@ RUIN = [
     "find $HOME -type f -delete", "echo / | xargs rm -rf", "echo 'rm -rf /' | sh", "bash <<< 'rm -rf ~'",
     "bash <<E\nrm -rf $HOME\nE", "rm -rf x /", "/bin/rm -rf /",
     "r\\m -rf /", "rm -rf / 'open", "rm -rf //", "rm -rf /.", "rm -rf /tmp/..", "rm -rf ~/.", "nohup rm -rf / &",
-    "xargs rm -rf / < x", "sudo -n env rm -rf ~", "rm / -rf",
+    "xargs rm -rf / < x", "sudo -n env rm -rf ~", "rm / -rf", "perl -e 'system(q(rm -rf ~))'",
+    "perl -we 'exec \"rm -rf $ENV{HOME}\"'", "perl -e'`rm -rf /`'", "python3 -c \"import os; os.system('rm -rf /*')\"",
+    "python3.12 -Ic 'import subprocess as s; s.run([\"rm\", \"-rf\", \"/root\"])'",
+    "sudo ruby -e 'system(\"rm -fr ~/\")'",
+    "node --eval 'require(\"child_process\").execSync(\"rm -rf ~\")'", "php -r 'exec(\"rm -rf $HOME\");'",
+    "awk 'BEGIN{system(\"rm -rf ~\")}'", "find . -exec perl -e 'system(q(rm -rf ~))' \\;",
+    "python3 - <<E\nimport os\nos.system('rm -rf ~')\nE", "vim -c '!rm -rf ~' x", "lua -e 'os.execute(\"rm -rf ~\")'",
+    "true && perl -MPOSIX -e 'system(q(rm -rf ~))' a", "cat <<E | ruby\nsystem('rm -rf ~')\nE",
 ]  # fmt: skip
 
 
@@ -371,7 +378,9 @@ def test_removing_a_home_or_the_root_is_refused_in_every_mode(bench: Bench, comm
 @pytest.mark.spec("A6")
 @pytest.mark.parametrize("command",
     ["rm -rf build", "rm -rf ~/x/build", "rm -rf *", "rm -rf /tmp/x/*", "rm ~/x", "find ~ -name '*.pyc' -delete",
-        "echo rm -rf /", "rm -rf ./*", "ls / | xargs echo"])  # fmt: skip
+        "echo rm -rf /", "rm -rf ./*", "ls / | xargs echo", "python3 a.py 'rm -rf ~'", "git commit -m 'no rm -rf ~'",
+        "python3 -c 'print(1)'; echo rm -rf ~", "perl -e 'system(q(rm -rf build))'", "sed 's|rm -rf ~|x|' b.txt",
+        "bash -c \"echo 'rm -rf ~'\"", "perl -ne 'print if /rm -f/' ~/x"])  # fmt: skip
 def test_other_removals_are_not_ruin(bench: Bench, command: str) -> None:
     assert bench.kind(command, "bypassPermissions") == "allow"
     assert bench.kind("r{,}m -Rf $(echo ~)", "bypassPermissions") == "ask"  # what it removes is unknown

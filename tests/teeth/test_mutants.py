@@ -226,6 +226,18 @@ MUTANTS = [
         "",
         "host/test_shell.py::test_no_rule_is_offered_for_what_runs_its_input",
     ),
+    (
+        "host/shell/programs/destructive.py",
+        "    if found := _removal_in_code(name, words[1:], home):\n        return found\n",
+        "",
+        "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
+    ),
+    (
+        "host/shell/analysis.py",
+        "c.opaque or any(reads_code(view.words) for view in c.views) for c",
+        "c.opaque for c",
+        "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
+    ),
     *ENGINE_MUTANTS,
 ]
 

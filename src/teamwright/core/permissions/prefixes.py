@@ -39,7 +39,7 @@ _RUNNERS = {"uv": "run", "poetry": "run", "pipenv": "run", "bundle": "exec"}  # 
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 # They run code: that of a file or in their words, or else what they read.
-_INTERPRETERS = frozenset(
+INTERPRETERS = frozenset(
     """
     sh bash zsh dash ksh ash rbash fish csh tcsh pwsh python node nodejs deno bun perl ruby php lua luajit tclsh wish
     expect osascript irb ipython ghci groovy scala julia octave R Rscript parallel at batch
@@ -52,7 +52,7 @@ _WITH_VALUE = frozenset(
 )
 _VERSION = re.compile(r"[\d.]+$")
 # No rule may allow these with any arguments: they run what their words name, send, or destroy.
-_RUN_ANYTHING = _INTERPRETERS | frozenset(
+_RUN_ANYTHING = INTERPRETERS | frozenset(
     """
     awk gawk sed sudo doas su env xargs eval exec source . command builtin timeout nice nohup time watch ssh scp rsync
     curl wget nc npx uvx uv poetry pipenv bundle docker podman kubectl rm rmdir shred dd mkfs find tee chmod chown kill
@@ -62,7 +62,7 @@ _RUN_ANYTHING = _INTERPRETERS | frozenset(
 
 
 def runs_anything(word: str) -> bool:
-    return _bare(word) in _RUN_ANYTHING
+    return bare_name(word) in _RUN_ANYTHING
 
 
 def reads_code(words: Sequence[str]) -> bool:
@@ -75,14 +75,14 @@ def reads_code(words: Sequence[str]) -> bool:
 def _reads_code(program: str, rest: Sequence[str]) -> bool:
     if program in (".", "source"):
         return any(map(_STDIN.fullmatch, rest))
-    if _bare(program) not in _INTERPRETERS:
+    if bare_name(program) not in INTERPRETERS:
         return False
     pairs = enumerate(pairwise((program, *rest)))
     named = next((n for n, (before, word) in pairs if word[:1] not in "-+" and before not in _WITH_VALUE), len(rest))
     return named == len(rest) or any(map(_READS.fullmatch, rest[:named])) or _STDIN.fullmatch(rest[named]) is not None
 
 
-def _bare(word: str) -> str:
+def bare_name(word: str) -> str:
     """The name without its version: `python3.12`."""
     name = word.rpartition("/")[2]
     return _VERSION.sub("", name) or name
