@@ -28,6 +28,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
+from teamwright.core.policies.normalize import fit_id
 from teamwright.models.wires.anthropic import ThinkingStyle
 
 
@@ -54,12 +55,13 @@ async def test_the_request() -> None:
     assert want.items() <= first.headers.items()
     assert first.headers["user-agent"] == "teamwright" and int(first.headers["content-length"]) == len(first.body)
     mark = {"cache_control": {"type": "ephemeral"}}
+    tools = [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in TOOLS]
     assert first.json == {
         "model": "claude-x",
         "max_tokens": 32_000,
         "stream": True,
-        "tools": [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in TOOLS],
-        "system": [{"type": "text", "text": SYSTEM[0]}, {"type": "text", "text": SYSTEM[1], **mark}],
+        "tools": [*tools[:-1], tools[-1] | mark],
+        "system": [{"type": "text", "text": SYSTEM[0], **mark}, {"type": "text", "text": SYSTEM[1]}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "look at f", **mark}]}],
     }
     assert list(first.json) == ["model", "max_tokens", "stream", "tools", "system", "messages"]
@@ -145,10 +147,11 @@ async def test_blocks_of_every_kind() -> None:
     (asked,) = api.asked
     shown = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     one, two, three = (m["content"] for m in asked.json["messages"])
+    t = fit_id("t")  # another model made the call
     assert one == [shown, {"type": "text", "text": "see"}]
-    assert two == [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"b": 1, "a": 2}}]
+    assert two == [{"type": "tool_use", "id": t, "name": "Bash", "input": {"b": 1, "a": 2}}]
     assert b'"input":{"b":1,"a":2}' in asked.body
-    assert three[0] == {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "out"}, shown]}
+    assert three[0] == {"type": "tool_result", "tool_use_id": t, "content": [{"type": "text", "text": "out"}, shown]}
     assert three[1]["content"] == [{"type": "text", "text": "(no output)"}] and three[1]["is_error"] is True
 
 

@@ -111,6 +111,12 @@ def test_wrong_use_is_status_2_and_leaves_nothing(program: Program, args: list[s
         (["mcp", "lst"], "did you mean list?"),
         (["help", "wortrees"], "there is no command wortrees; did you mean worktrees?"),
         (["sesions"], "there is no command sesions; did you mean sessions?"),
+        (["-p", "x", "--chrome"], "there is no option --chrome; `teamwright --help` lists them"),
+        (["update"], "there is no command update: use what installed it, such as `pip install -U teamwright`"),
+        (["install", "stable"], "there is no command install: it is installed; to update it, use"),
+        (["login"], "there is no command login: set ANTHROPIC_API_KEY or OPENAI_API_KEY"),
+        (["auth", "login"], "there is no command auth: set ANTHROPIC_API_KEY or OPENAI_API_KEY"),
+        (["resume"], "there is no command resume: `teamwright --resume ID` resumes a session"),
         (["sesions", "delete", "x"], "there is no command sesions; did you mean sessions?"),
         (["Worktree", "--model", "x"], "there is no command Worktree; did you mean worktrees?"),
         (["--model", "x", "sessions"], "a command comes before its options: `teamwright sessions ...`"),
@@ -304,6 +310,8 @@ def test_the_setting_that_turns_forks_on_does_not_hold_without_a_person(program:
         ((), {}, "completed"),
         (("--fork",), {}, "async_launched"),
         ((), {"env": {"TEAMWRIGHT_FORK": "1"}}, "async_launched"),
+        ((), {"env": {"CLAUDE_CODE_FORK_SUBAGENT": "true"}}, "async_launched"),
+        ((), {"env": {"FEATURE_FORK_SUBAGENT": "1", "CLAUDE_CODE_COORDINATOR_MODE": "0"}}, "async_launched"),
     ]:
         ran = program.prompt([go, "x", "x"], "--settings", settings, *args, **more)
         own = [line for line in ran.lines if line["type"] == "user" and line["parent_tool_use_id"] is None]

@@ -61,6 +61,24 @@ SANDBOX_MUTANTS = [
         f"{_NAMES}::test_in_a_git_directory_it_is_gone_before_the_command_ends[bwrap-me]",
     ),
     (
+        "host/sandbox/guard/planted.py",
+        "            self._undo_linked()\n",
+        "",
+        "host/sandbox/test_box_made.py::test_where_an_index_leads_it_is_gone_before_the_command_ends[bwrap-me]",
+    ),
+    (
+        "host/sandbox/guard/planted.py",
+        "        self._undo(self._strange(now))\n",
+        "",
+        "host/sandbox/test_box_made.py::test_a_repository_at_the_root_itself[landlock-me]",
+    ),
+    (
+        "host/sandbox/guard/planted.py",
+        "for guard in tuple(_living):",
+        "for guard in (self,):",
+        "host/sandbox/test_box_made.py::test_another_program_that_still_runs_made_it[bwrap]",
+    ),
+    (
         "host/sandbox/connections/upstream.py",
         "if not all(allowed(address) for address in found):",
         "if not found:",

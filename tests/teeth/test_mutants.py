@@ -73,8 +73,8 @@ MUTANTS = [
     ),
     (
         "core/data/letter.py",
-        'if at_rest or x.priority != "later"',
-        "if True",
+        'return at_rest or not (letter.priority == "later"',
+        "return True or (letter.priority",
         "core/test_letter.py::test_later_letters_come_only_at_rest",
     ),
     (

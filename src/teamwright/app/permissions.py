@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from teamwright.app.workspace import started_files
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.protected import home_marks
 from teamwright.core.permissions.rules import AGENT, Rules, parse_rules
@@ -63,9 +63,12 @@ class Standings:
         return self._denied[denied]
 
     def _color(self, agent: Agent) -> str:
-        """Color of a teammate, or of the one that an agent works for; empty without teams."""
+        """Color of a teammate, or of the one that an agent works for; else that of its definition."""
         teams = self._services.open_teams
-        return teams.roster.color_of(agent.id) if teams is not None else ""
+        if teams is not None and (color := teams.roster.color_of(agent.id)):
+            return color
+        kind = self._services.registry.kinds().get(agent.kind) if agent.parent else None
+        return kind.color if kind else ""
 
     @cached_property
     def _readable(self) -> tuple[str, ...]:
@@ -87,6 +90,12 @@ def _resolved(*paths: Path) -> tuple[str, ...]:
 
 
 def open_gate(services: "Services") -> LimitedGate:
-    standings, workspace = services.standings, services.workspace
-    gate = SessionGate(standing=standings.of, facts=services.facts, put=services.approver, points=services.points)
+    standings, workspace, put = services.standings, services.workspace, services.approver
+
+    async def ask(question: Question) -> Decision:
+        assert put is not None
+        async with standings.agent(question.agent).slot.waiting():
+            return await put(question)
+
+    gate = SessionGate(standing=standings.of, facts=services.facts, put=put and ask, points=services.points)
     return LimitedGate(gate, standings.agent, base=str(workspace.project), home=str(workspace.user.resolve()))

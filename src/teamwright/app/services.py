@@ -16,6 +16,7 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
@@ -175,8 +176,8 @@ class Services:
     def narrow_mode(self, own: Mode | None) -> Mode:
         return mode_here(self, own)
 
-    def system(self, definition: AgentDefinition, model: str, cwd: Path, mode: Mode) -> tuple[str, ...]:
-        return system_of(self, model, cwd, role=definition.prompt, mode=mode)
+    def system(self, definition: AgentDefinition, seat: Seat) -> tuple[str, ...]:
+        return system_of(self, seat, definition.prompt)
 
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self.registry.kinds()

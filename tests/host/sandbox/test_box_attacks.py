@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from box_kit import House
 
-from teamwright.host.sandbox.guard.git_links import TooManyError, planted_links
+from teamwright.host.sandbox.ground.nested import TooManyError
+from teamwright.host.sandbox.guard.git_links import planted_links
 from teamwright.osfiles.trees import remove_tree
 
 pytest_plugins = ("box_fixtures",)  # no conftest here: its name would hide the one that all tests use

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import (
     Block,
@@ -22,13 +23,16 @@ from teamwright.core.data.message import (
     Usage,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
+from teamwright.core.jsontext import as_object
+from teamwright.core.policies.normalize import fit_id, fit_name
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
-from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json
-from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json, tokens
+from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, is_own, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 VERSION = "2023-06-01"
@@ -76,7 +80,7 @@ class Anthropic:
 
         async def attempt() -> Reply:
             began = reach.patience.clock()
-            answer = AnthropicStream(request.model, place, on_delta)
+            answer = AnthropicStream(request.model, place, on_delta, sent=sum(map(len, body)))
             await self._http.exchange(place, self._url, headers, body, answer)
             return answer.reply(reach.patience.clock() - began)
 
@@ -142,13 +146,18 @@ class AnthropicWire:
 
     def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
         """The body in the order options, tools, system, messages: the parts that change least come first, for the
-        cache."""
+        cache.
+
+        A marker follows the tools that all agents have, and one the instructions. The API takes four: a fork, which
+        has a third one in its messages, finds its tools behind its parent's markers.
+        """
         parts: list[Bytes] = [encode(options)[:-1]]
         system, tools = self._system.of(request.system), self._tools.of(request.tools)
-        if tools:
-            parts += [b',"tools":[', tools, *([] if system else [MARKER]), b"}]"]
-        if system:
-            parts += [b',"system":[', system, MARKER, b"}]"]
+        if tools.data:
+            forked = request.shared and system.data
+            parts += [b',"tools":[', *tools.marked(() if forked else range(len(tools.ends))), b"]"]
+        if system.data:
+            parts += [b',"system":[', *system.marked((0,)), b"]"]
         said = self.messages.row(request.messages, request.model, self._marks(request))
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
@@ -163,7 +172,7 @@ class AnthropicWire:
         for end in {len(request.messages), min(request.previous, len(request.messages))}:
             for number in range(end - 1, -1, -1):
                 message = request.messages[number]
-                if ends := self.messages.of(message, own=message.model == request.model).ends:
+                if ends := self.messages.of(message, own=is_own(request.messages, number, request.model)).ends:
                     found.setdefault(number, set()).add(len(ends) - 1)
                     break
         if request.shared:
@@ -172,22 +181,28 @@ class AnthropicWire:
         return found
 
 
-def _system(parts: tuple[str, ...]) -> bytes:
-    """Left open at the end: a marker and the closing brace follow."""
-    return b",".join(encode({"type": "text", "text": part}) for part in parts if part.strip())[:-1]
+def _system(parts: tuple[str, ...]) -> Piece:
+    """The last part is about one agent: the marker stands before it."""
+    blocks = [encode({"type": "text", "text": part}) for part in parts if part.strip()]
+    return _marked_after(blocks, max(len(blocks) - 1, 1))
 
 
-def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
-    """Left open at the end, like the system prompt."""
-    return b",".join(
-        encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs
-    )[:-1]
+def _tools(specs: tuple[ToolSpec, ...]) -> Piece:
+    """The marker stands after those that all agents have."""
+    blocks = [encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs]
+    return _marked_after(blocks, sum(not spec.of_role for spec in specs))
+
+
+def _marked_after(blocks: list[bytes], count: int) -> Piece:
+    """Blocks of which the first `count` may end with a marker."""
+    common = b",".join(blocks[:count])
+    return Piece(b",".join(blocks), (len(common) - 1,) if common else ())
 
 
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
     data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
     ends: list[int] = []
-    blocks = [(b, _block(b)) for b in message.blocks if _is_sent(b, own=own)]
+    blocks = [(b, _block(b, own=own)) for b in message.blocks if _is_sent(b, own=own)]
     left_out = LEFT_OUT if message.role == "assistant" else NOTHING
     for n, (block, wire) in enumerate(blocks or [(Text(left_out), encode({"type": "text", "text": left_out}))]):
         data += b"," * (n > 0) + wire
@@ -208,7 +223,7 @@ def _is_sent(block: Block, *, own: bool) -> bool:
             return True
 
 
-def _block(block: Block) -> bytes:
+def _block(block: Block, *, own: bool) -> bytes:
     match block:
         case Text():
             return encode({"type": "text", "text": block.text})
@@ -216,20 +231,21 @@ def _block(block: Block) -> bytes:
             return encode(_image(block))
         case ToolCall():
             name, input = block.made
-            return encode({"type": "tool_use", "id": block.id, "name": name, "input": input})
+            id = block.id if own else fit_id(block.id)
+            return encode({"type": "tool_use", "id": id, "name": fit_name(name), "input": input})
         case ToolResult():
-            return encode(_result(block))
+            return encode(_result(block, block.call_id if own else fit_id(block.call_id)))
         case Thinking():
             return encode({"type": "thinking", "thinking": block.thinking, "signature": block.signature})
         case Opaque():
             return bytes(block.raw)
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
+def _result(block: ToolResult, id: CallId) -> dict[str, Any]:
     said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
     said = [c for c in said if c.get("text") is None or c["text"].strip()]
     content = said or [{"type": "text", "text": NOTHING}]
-    result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
+    result = {"type": "tool_result", "tool_use_id": id, "content": content}
     return result | {"is_error": True} if block.is_error else result
 
 
@@ -252,6 +268,7 @@ class _Message(Struct):
     id: str = ""
     content: list[Raw] = []
     stop_reason: str | None = None
+    stop_details: Any = None
     usage: _Usage | None = None
 
 
@@ -262,6 +279,7 @@ class _Delta(Struct):
     signature: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
+    stop_details: Any = None
 
 
 class _Event(Struct):
@@ -323,12 +341,13 @@ _STATUS = {
 class AnthropicStream:
     """Parses the events of one attempt. There is no reply before `message_stop`."""
 
-    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
         self.finished = False
         self._place = place
-        self._draft = ReplyDraft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta, sent)
         self._begun = False
         self._stop: str | None = None
+        self._details: Any = None  # of the stop
         self._starts: dict[int, _Start] = {}
         self._opaque: dict[int, dict[str, Any]] = {}  # unknown blocks that grew after their start
 
@@ -355,7 +374,7 @@ class AnthropicStream:
             for index, block in enumerate(whole.content):
                 self._take(_Event("content_block_start", index, content_block=block), data)
                 self._take(_Event("content_block_stop", index), data)
-            self._stop = whole.stop_reason
+            self._stop, self._details = whole.stop_reason, whole.stop_details
             self.finished = True
         except (msgspec.DecodeError, RecursionError, ValueError, KeyError) as error:
             raise faults.garbled(self._place, str(error)) from error
@@ -365,7 +384,8 @@ class AnthropicStream:
             raise faults.cut(self._place)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop = _STOPS.get(self._stop or "", "tool_use" if calls else "end_turn")
-        return self._draft.reply(stop, seconds, _kept)
+        why = as_object(self._details).get("explanation")
+        return replace(self._draft.reply(stop, seconds, _kept), why=why if isinstance(why, str) else "")
 
     def _read(self, data: bytes) -> _Event:
         try:
@@ -397,7 +417,9 @@ class AnthropicStream:
 
     def _amend(self, event: _Event) -> None:
         self._draft.usage = _usage(self._draft.usage, event.usage)
-        self._stop = (event.delta and event.delta.stop_reason) or self._stop
+        if event.delta is not None:
+            self._stop = event.delta.stop_reason or self._stop
+            self._details = event.delta.stop_details or self._details
 
     def _finish(self, _: _Event) -> None:
         if not all(part.ended for part in self._draft.parts.values()):
@@ -479,9 +501,10 @@ def _usage(before: Usage, said: _Usage | None) -> Usage:
     """Figures are cumulative: later ones replace earlier ones."""
     if said is None:
         return before
-    return Usage(
-        before.input if said.input_tokens is None else said.input_tokens,
-        before.output if said.output_tokens is None else said.output_tokens,
-        before.cache_read if said.cache_read_input_tokens is None else said.cache_read_input_tokens,
-        before.cache_write if said.cache_creation_input_tokens is None else said.cache_creation_input_tokens,
+    pairs = (
+        (tokens(said.input_tokens), before.input),
+        (tokens(said.output_tokens), before.output),
+        (tokens(said.cache_read_input_tokens), before.cache_read),
+        (tokens(said.cache_creation_input_tokens), before.cache_write),
     )
+    return Usage(*(old if new is None else new for new, old in pairs))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from teamwright.core.data.event import Compacted, Warned, Why
-from teamwright.core.data.message import Message, Text
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
 SMALL = 2_000  # tokens that fit every model: below that no server is asked for its window
-MOST_ROUNDS = 3  # compactions in a row after which no reply left room; then the turn ends
+MOST_ROUNDS = 3  # compactions that did not help, or failed in a row; then the turn ends
+MOST_ASKED = 3  # times that one summary is asked for
+UNASKED = -1  # nothing was asked since the conversation was shortened
 CHARACTERS = 3  # per token, if a conversation must surely fit
+REFUSALS = ("context", "bad_request", "too_large")  # of a request; no other fault says that a shorter one may do
 
 
 class Windows(Struct, eq=False):
@@ -29,6 +33,7 @@ class Windows(Struct, eq=False):
     _ask: Callable[[str], Awaitable[int | None]] | None = None
     _learnt: dict[str, int] = {}
     _guessed: dict[str, int | None] = {}  # what was known before a refusal that named no figure
+    _taken: dict[str, int] = {}  # tokens of the longest conversation that was accepted
 
     async def of(self, model: str) -> int | None:
         """Ask again if the server did not know: it may have had to load the model first."""
@@ -46,6 +51,13 @@ class Windows(Struct, eq=False):
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
         self._learnt[model] = min(tokens, before) if before else tokens
+
+    def took(self, model: str, tokens: int) -> None:
+        self._taken[model] = max(tokens, self._taken.get(model, 0))
+
+    def may_be_full(self, model: str, tokens: int) -> bool:
+        """So many are near or above all that the model has accepted."""
+        return tokens >= SMALL and tokens * 10 >= self._taken.get(model, 0) * 9
 
     def guess(self, model: str, tokens: int) -> None:
         """The model refused so many, and said nothing of its window."""
@@ -76,48 +88,90 @@ class AgentCompactor(Struct, eq=False):
     _windows: Windows
     _facts: Facts
     _hooks: Compacts | None = None
-    _rounds: int = 0  # compactions in a row after which no reply left room
+    _floor: int | None = None  # tokens of the first request after the last shortening, until that is judged
+    _vain: int = 0  # shortenings after which one step alone filled the window again
+    _failed: int = 0  # in a row, in this turn
+    _turn: int = 0  # its number
 
     async def make_room(self) -> None:
         """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
-        if self._rounds and compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
-            self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
+        self._windows.took(agent.model, agent.history.tokens)
+        if agent.history.ends != self._turn:
+            self._turn, self._failed = agent.history.ends, 0
+        if self._floor == UNASKED and agent.history.asked:
+            self._floor = self._asked()
+            if compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
+                self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
         window = await self._windows.of(agent.model) if tokens >= SMALL else None
         if window is None or not compaction.is_due(tokens, window):
-            self._rounds = 0 if agent.history.tokens else self._rounds
             return
-        self._give_up_in_time(tokens, window)
+        self._judge(tokens, window)
+        if self._failed == MOST_ROUNDS:
+            if tokens > window:
+                self._give_up(compaction.STUCK, tokens, window)
+            return
         try:
             await self.compact("auto")
         except (ModelError, UsageError) as error:
+            self._failed += 1
             agent.emit(Warned(f"The conversation could not be compacted: {error}"))
 
-    def _give_up_in_time(self, tokens: int, window: int) -> None:
-        """Raise after too many compactions in a row; the next request counts anew."""
-        if self._rounds == MOST_ROUNDS:
-            self._rounds = 0
-            what = compaction.what_fills(self._agent.history.messages, tokens, window)
-            raise ModelError(compaction.FULL.format(times=MOST_ROUNDS, what=what), "context")
+    def _judge(self, tokens: int, window: int) -> None:
+        """Count the last shortening if what came with one reply fills the window again, whatever lay between."""
+        floor, self._floor = self._floor, None
+        if floor is not None and compaction.is_due(max(floor, 0) + tokens - self._asked(), window):
+            self._vain += 1
+        if self._vain == MOST_ROUNDS:
+            self._give_up(compaction.FULL, tokens, window)
+
+    def _give_up(self, words: str, tokens: int, window: int) -> None:
+        """End the turn; the next request counts anew."""
+        self._vain = self._failed = 0
+        what = compaction.what_fills(self._agent.history.messages, tokens, window)
+        raise ModelError(words.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
-        """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
+        """Compact after the provider refused the conversation as too long, or in words that nobody knows. True if one
+        more request is worth it."""
         # our own words contain an address
         said, tokens = compaction.read_window(error.said or str(error)), self._tokens()
+        if error.fault != "context":
+            return await self._try(error, tokens)
         if said:
             self._windows.learn(self._agent.model, said)
         else:
             self._windows.guess(self._agent.model, max(tokens * 9 // 10, SMALL))
-        self._give_up_in_time(tokens, said or tokens)
+        self._judge(tokens, said or tokens)
         return await self.compact("too_long")
+
+    async def _try(self, refusal: ModelError, tokens: int) -> bool:
+        """Compact if the refusal may mean the length. If the length was not to blame, the summary is refused as well,
+        and nothing is lost."""
+        named = refusal.fault == "too_large" or compaction.names_tokens(refusal.said)
+        if self._floor == UNASKED or not (named or self._windows.may_be_full(self._agent.model, tokens)):
+            return False
+        self._judge(tokens, tokens)
+        try:
+            return await self.compact("too_long")
+        except ModelError as error:
+            if error.fault not in REFUSALS:
+                raise
+            return False
 
     def _tokens(self) -> int:
         """Tokens of the next request: those of the last one, and one for every four new characters."""
         history = self._agent.history
         return history.tokens + sum(map(compaction.size, history.messages[history.asked :])) // 4
 
+    def _asked(self) -> int:
+        """Tokens of the last request, without its reply."""
+        history = self._agent.history
+        return max(history.tokens - sum(map(compaction.size, history.messages[history.asked :][:1])) // 4, 0)
+
     async def compact(self, why: Why, instructions: str = "") -> bool:
-        """Continue the conversation from a summary by the model. False if there was nothing to summarise."""
+        """Continue the conversation from a summary by the model. False if there was nothing to summarise; raises
+        ModelError if the model wrote none: then everything stays as it is."""
         agent, history = self._agent, self._agent.history
         if history.calls:
             raise UsageError("the agent waits for the results of its calls; compact when they are there")
@@ -125,36 +179,45 @@ class AgentCompactor(Struct, eq=False):
         old, rest = history.messages[: len(history.messages) - kept], history.messages[len(history.messages) - kept :]
         if not old:
             return False
-        self._rounds += why != "manual"
+        self._windows.took(agent.model, history.tokens)
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
-        done = await self._summarise(old, instructions, why)
-        summary = compaction.fitting_summary(done.text, await self._windows.of(agent.model))
-        if not summary:
-            agent.emit(Warned("The conversation was not compacted: the model wrote no summary."))
-            return False
+        text, usage = await self._summarise(old, instructions, why)
+        summary = compaction.fitting_summary(text, await self._windows.of(agent.model))
+        waiting = tuple(block.text for m in rest for block in m.blocks if isinstance(block, Text))
+        letters = tuple(text for text in waiting if text.startswith(ELEMENTS))
         facts = [*self._own_facts(), *await self._facts(agent.id)]
-        waiting = {block.text for m in rest for block in m.blocks if isinstance(block, Text)}
+        facts = [words for words in facts if not words.endswith(letters)]
         heard = [words for words in history.heard if words not in waiting]
         message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)
-        agent.emit(Compacted((message, *rest), why, history.tokens, done.usage))
+        agent.emit(Compacted((message, *rest), why, history.tokens, usage))
+        self._floor, self._failed = UNASKED, 0
         await agent.sync()
         if self._hooks is not None:
             await self._hooks.after(agent.id, why, summary)
         return True
 
-    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> "Aside":
+    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> tuple[str, Usage]:
+        """A summary, which is asked for again if a reply is none, and what all replies cost."""
+        fault, usage = "", Usage()
+        for _ in range(MOST_ASKED):
+            done = await self._ask([compaction.asking(instructions, fault)], old, why)
+            fault, usage = done.fault, usage + done.usage
+            if done.text:
+                return done.text, usage
+        raise ModelError(compaction.NO_SUMMARY.format(times=MOST_ASKED, fault=fault), "context")
+
+    async def _ask(self, asking: Sequence[Message], old: Sequence[Message], why: Why) -> "Aside":
         from teamwright.runtime.side_questions.fork import run_forked  # noqa: PLC0415  # few conversations grow so long
 
-        asking = [compaction.asking(instructions)]
         if why != "too_long":
             try:
                 return await run_forked(self._agent, asking, base=old)
             except ModelError as error:
-                if error.fault != "context":
+                if error.fault not in REFUSALS:
                     raise
         window = await self._windows.of(self._agent.model)
-        most = int((window or 8_000) * CHARACTERS * 0.6)
+        most = int(min(window or 8_000, max(self._tokens(), SMALL)) * CHARACTERS * 0.6)
         return await run_forked(self._agent, asking, base=compaction.cut_down(old, most))
 
     def _own_facts(self) -> list[str]:

@@ -14,7 +14,7 @@ from teamwright.host.git.places import text_of
 from teamwright.host.sandbox.ground.expand import is_inside, name_in, name_of
 from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
-_PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
+_PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "remotes", "branches")
 _SHARED = (*_PROTECTED, "HEAD", "index")  # for the directory that a linked worktree shares with the main one
 _MOST_INCLUDES = 50
 
