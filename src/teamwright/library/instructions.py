@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
-from teamwright.core.text import shown
+from teamwright.core.text import neutral, shown
 from teamwright.osfiles.reading import read_plain
 
 MOST_FILE = 40_000  # characters per file
@@ -252,7 +252,7 @@ def render(instructions: Instructions, cwd: Path) -> str:
 def _framed(file: InstructionFile, tag: str, cwd: Path) -> str:
     named = file.path.relative_to(cwd) if file.path.is_relative_to(cwd) else file.path
     path = shown(str(named), 1000).replace('"', "'")
-    text = file.text.strip()
+    text = file.text.strip() if tag == "instructions" else neutral(file.text.strip())
     for frame in ("instructions", "untrusted-text"):  # a file cannot close its own frame
         text = text.replace(f"</{frame}", f"<\\/{frame}").replace(f"<{frame} ", f"<\\{frame} ")
     files = ", ".join(file.about).replace('"', "'")

@@ -31,14 +31,14 @@ MOST_MS = 600_000
 DESCRIPTION = f"""Runs a command line in a fresh bash and returns what it printed (stdout and stderr together) and its exit code.
 
 - The working directory is kept between calls; variables, functions and shell options are not.
-- Standard input is empty and there is no terminal: use flags that make programs ask nothing.
+- Standard input is empty and there is no terminal: use flags that keep programs from asking.
 - When the call ends, everything that the command started is stopped, background processes too.
-- Long output is shortened in the middle; the whole is then in a file that the result names.
+- Long output is cut in the middle; the result names the file that has all of it.
 - `timeout` is in milliseconds: {DEFAULT_MS} unless given, {MOST_MS} at most.
 - Prefer Read, Edit, Write, Glob and Grep over cat, sed, find and grep. Quote paths that contain spaces."""  # noqa: E501
 BACKGROUND = """
 - For servers, watchers and long builds use run_in_background, not `&`: it returns at once with an id and an output \
-file, runs until it ends or is stopped (`timeout` only if given), and you are told of its end. Do not wait or poll."""
+file, runs until it ends or is stopped (`timeout` only if given), and you are told when it ends. Do not wait or poll."""
 OFF = "run_in_background was ignored: background jobs are off; the command ran to its end."
 
 
@@ -46,7 +46,7 @@ class BashArgs(Struct, frozen=True):
     command: Annotated[str, Meta(description="The command line or script to run")]
     description: Annotated[str, Meta(description="What it does, in five to ten words, for the person")] = ""
     timeout: Annotated[int | None, Meta(description="Milliseconds after which it is stopped")] = None
-    run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
+    run_in_background: Annotated[bool | None, Meta(description="Return at once; you are told when it ends")] = None
 
 
 class BashTool:
@@ -66,7 +66,6 @@ class BashTool:
         sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
-        self._leaves = sandbox is not None and sandbox.leaves
         words, unseen = (DESCRIPTION + BACKGROUND, ()) if background else (DESCRIPTION, ("run_in_background",))
         self.spec = spec(NAME, words, BashArgs, unseen=unseen)
         if sandbox is not None:
@@ -135,7 +134,7 @@ class BashTool:
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if refused is not None:
-            lines.append(visible(refused.words(place.mode, leaves=self._leaves)))
+            lines.append(visible(refused.words(place.mode)))
             data["sandbox"] = refused.data()
         text = "\n".join(line for line in lines if line)
         if capture.path:

@@ -140,7 +140,7 @@ def system_of(
     place = Surroundings(
         str(seat.cwd),
         _PLATFORM,
-        time.strftime("%Y-%m-%d"),
+        time.strftime("%Y-%m-%d, %H:%M %Z when you began" if main else "%Y-%m-%d"),
         seat.model,
         git=_git(services, main=main) if services.git or (workspace.project / ".git").exists() else "",
         directories=tuple(map(str, roots_of(services)[1:])),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 from teamwright.core.ids import CallId
+from teamwright.core.text import neutral
 
 SHARE = 0.9  # of the window: automatic compaction starts there
 IMAGE = 6_000  # characters that a picture counts for
@@ -112,10 +113,10 @@ def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_
     """The message that replaces the conversation: verbatim prompts, our records, the summary."""
     parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
     if kept := _fitting(prompts):
-        parts.append("<asked-so-far>\n" + "\n---\n".join(kept) + "\n</asked-so-far>")
+        parts.append("<asked-so-far>\n" + neutral("\n---\n".join(kept)) + "\n</asked-so-far>")
     if facts:
-        parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
-    parts.append(f"<summary>\n{summary}\n</summary>")
+        parts.append("<still-true>\n" + neutral("\n".join(facts)) + "\n</still-true>")
+    parts.append(f"<summary>\n{neutral(summary, 'summary')}\n</summary>")
     if go_on:
         parts.append(GO_ON)
     return user("\n\n".join(parts))

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import (
     Block,
@@ -314,7 +315,8 @@ class OpenAIStream:
             self._draft.close(index)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
-        return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
+        reply = self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
+        return replace(reply, why=reply.message.text) if self._refused else reply
 
     def _take(self, chunk: _Chunk) -> None:
         if not self._begun:

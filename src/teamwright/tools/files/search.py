@@ -35,12 +35,12 @@ _STARVED = (
     f"[Files of more than {_MOST_AGAIN >> 20} MiB were left out: one has a line that is too long to be searched.]"
 )
 _GLOB = """\
-Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` fits at any
-depth. What .gitignore leaves out is not found. Use Grep to search by content."""
+Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` matches at
+any depth. Files that .gitignore names are not found. Use Grep to search by content."""
 _GREP = """\
 Searches files by content with a regular expression (ripgrep's syntax, e.g. `log.*Error`; escape literal braces).
 output_mode: files_with_matches (default; newest first), content (matching lines by file), count.
-What .gitignore leaves out is not searched. Use this rather than grep or rg in Bash."""
+Files that .gitignore names are not searched. Use this rather than grep or rg in Bash."""
 
 
 class GlobArgs(Struct):
@@ -51,14 +51,12 @@ class GlobArgs(Struct):
 class GrepArgs(Struct):
     pattern: Annotated[str, Meta(description="Regular expression", min_length=1)]
     path: Annotated[str, Meta(description="File or directory; default: the working directory")] | None = None
-    glob: Annotated[str, Meta(description="Only files that fit, e.g. `*.js` or `src/**/*.{ts,tsx}`")] | None = None
+    glob: Annotated[str, Meta(description="Only files that match, e.g. `*.js` or `src/**/*.{ts,tsx}`")] | None = None
     type: Annotated[str, Meta(description="Only files of this type, e.g. py, js, rust, go")] | None = None
     output_mode: Annotated[Literal["content", "files_with_matches", "count"], Meta(description="What to show")] = (
         "files_with_matches"
     )
-    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same")] = field(
-        default=False, name="-i"
-    )
+    ignore_case: Annotated[bool, Meta(description="Ignore case")] = field(default=False, name="-i")
     numbers: Annotated[bool, Meta(description="Line numbers (content mode); default true")] = field(
         default=True, name="-n"
     )

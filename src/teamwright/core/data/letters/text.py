@@ -17,11 +17,11 @@ from teamwright.core.data.letter import (
     Sender,
     Signal,
     SignalKind,
+    has_news,
     is_idle_notice,
-    is_quiet,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
-from teamwright.core.text import neutral, quoted
+from teamwright.core.text import has_marks, neutral, quoted, without_marks
 
 ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
 LEAST = 500  # characters that a shortened text keeps at least
@@ -76,6 +76,22 @@ def _coalesced(letters: Sequence[Letter]) -> list[Letter]:
     return found
 
 
+def finished_tasks(letter: Letter) -> list[str]:
+    """The ids of the tasks that an idle notice calls completed."""
+    assert isinstance(letter.body, Signal)
+    return [id for id in str(_record(letter.body).get("completedTaskId", "")).split(", ") if id]
+
+
+def with_tasks(letter: Letter, tasks: Sequence[str]) -> Letter | None:
+    """The idle notice with only these tasks. None: that they were completed was all that it had to say."""
+    assert isinstance(letter.body, Signal)
+    record = _record(letter.body)
+    if not tasks and record.get("idleReason") == "available":
+        return None
+    rest = {key: value for key, value in record.items() if key not in {"completedTaskId", "completedStatus"}}
+    return _with_record(letter, rest | ({"completedTaskId": ", ".join(tasks)} if tasks else {}))
+
+
 def _whose(letter: Letter) -> str:
     return letter.sender.id or letter.sender.name
 
@@ -83,7 +99,7 @@ def _whose(letter: Letter) -> str:
 def _merged(letters: Sequence[Letter], *, left: bool) -> dict[str, Any]:
     """The merged record; empty if the member has shut down since and there is no other news."""
     records = [_record(letter.body) for letter in letters if isinstance(letter.body, Signal)]
-    news = [not is_quiet(letter) for letter in letters[:-1]] + [not left or not is_quiet(letters[-1])]
+    news = [has_news(letter) for letter in letters[:-1]] + [not left or has_news(letters[-1])]
     words = [r["lastMessage"] for r, new in zip(records, news, strict=True) if new and "lastMessage" in r]
     tasks = [r["completedTaskId"] for r in records if "completedTaskId" in r]
     merged = {key: value for key, value in records[-1].items() if key != "lastMessage"}
@@ -164,7 +180,7 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
     body = letter.body
     match body:
         case Prompt():
-            return body.content
+            return tuple(_without_marks(block) for block in body.content)
         case Said():
             return (Text(_said(letter.sender, body, most)),)
         case Signal():
@@ -175,6 +191,13 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
             return (Text(_lines(body, most)),)
         case _:
             assert_never(body)
+
+
+def _without_marks(block: Content) -> Content:
+    """A prompt may hold text that was pasted. Screens show it as it was."""
+    if not isinstance(block, Text) or not has_marks(block.text):
+        return block
+    return Text(without_marks(block.text), block.shown)
 
 
 def _said(sender: Sender, body: Said, most: int | None) -> str:
@@ -222,7 +245,9 @@ def _notice(body: Notice, most: int | None) -> str:
 
 
 def _usage(usage: Figures) -> str:
-    """The figures without zeros: a command, for instance, uses no tokens."""
+    """The figures without zeros. A command uses no tokens, and says itself how long it took if that matters."""
+    if not (usage.total_tokens or usage.tool_uses):
+        return ""
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 
