@@ -16,6 +16,7 @@ from teamwright.core.errors import UsageError
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 from teamwright.runtime.session import Session
+from teamwright.runtime.teams.team import LedTeam
 
 pytestmark = pytest.mark.anyio
 LIMIT = 20.0
@@ -162,6 +163,23 @@ async def test_what_cannot_be_done_is_said_in_words(walker: Walker) -> None:
             async with await opened(walker, {}) as other:
                 with pytest.raises(UsageError, match="already"):
                     await other.team("crew")
+
+
+@pytest.mark.spec("T11")
+async def test_teams_may_be_made_at_the_same_time(walker: Walker) -> None:
+    with anyio.fail_after(LIMIT):
+        async with await opened(walker, {"ada": ["Hello."]}) as session:
+            made: list[LedTeam] = []
+
+            async def make(name: str) -> None:
+                made.append(await session.team(name))
+
+            async with anyio.create_task_group() as group:
+                for name in ("one", "two", "three", "one"):
+                    group.start_soon(make, name)
+            assert sorted(team.name for team in made) == ["one", "one", "three", "two"]
+            await made[0].spawn("ada", "SCRIPT:ada")
+            await made[0].idle()
 
 
 @pytest.mark.spec("T11")

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -198,6 +199,35 @@ def test_a_space_that_cannot_be_made_is_told_beside_the_server(program: Program,
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.mark.spec("Z24", "Z30")
+def test_a_worker_waits_for_the_first_lead_of_a_server_of_ones_own(program: Program, tmp_path: Path):
+    directory, said = init(program, tmp_path / "engine"), tmp_path / "said"
+    server = Path(sys.executable).with_name("nats-server")
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen([server, "-c", "server.conf"], cwd=directory, **silent)]
+    try:
+        wait_file(directory / "server.pid")
+        with said.open("w") as words:
+            argv = [*ARGV, "worker", "--join", f"@{directory}/worker.url", "--name", "early"]
+            started.append(subprocess.Popen(argv, env=program.env, stdout=words, stderr=words))
+
+        def wait_for(part: str) -> None:
+            limit = time.monotonic() + _LIMIT
+            while part not in said.read_text():
+                assert time.monotonic() < limit and started[1].poll() is None, said.read_text()
+                time.sleep(0.02)
+
+        wait_for("The worker joins as soon as one does.")
+        assert program.run("-p", "hi", "--engine", f"@{directory}/lead.url", script=["hello"]).out == "hello\n"
+        wait_for("early has joined")
+        assert said.read_text().count("No lead has opened the space") == 1
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(30)
 
 
 @pytest.mark.spec("Z24")

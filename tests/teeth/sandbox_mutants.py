@@ -37,7 +37,13 @@ SANDBOX_MUTANTS = [
         f"{_BOX}::test_no_thread_of_ours_is_in_reach_of_a_program[landlock-me]",
     ),
     (
-        "host/sandbox/ground/layout.py",
+        "host/sandbox/ground/terrain.py",
+        "(*AT_HOME, *_dotted(home))",
+        "AT_HOME",
+        "host/sandbox/test_box_attacks.py::test_a_home_that_is_worked_in_keeps_what_runs_by_itself[bwrap-me]",
+    ),
+    (
+        "core/permissions/protected.py",
         '".mcp.json", ".vscode"',
         '".vscode"',
         f"{_NAMES}::test_protected_names_stay_as_they_are[bwrap-append]",

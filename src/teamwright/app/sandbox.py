@@ -39,6 +39,7 @@ class SandboxSetup(Struct, frozen=True):
     settings: SandboxSettings
     auto_allow: bool
     strict: bool  # never ask about hosts
+    leaves: bool  # a command may ask to leave it, and somebody answers
     domains: tuple[str, ...]  # allowed by the settings
     env: dict[str, str]  # the person's: a project can choose no tier, proxy, or programs that are shown again
     shut: tuple[str, ...] = ()  # working directories outside of the project that only the project names
@@ -55,8 +56,7 @@ class SandboxSetup(Struct, frozen=True):
         from teamwright.tools.shell.sandbox_words import SandboxWords  # noqa: PLC0415
 
         own = self.found.tier == "bwrap"
-        leaves = self.settings.values.allow_unsandboxed_commands
-        return SandboxWords(own, own, self.domains, asks=not self.strict, leaves=leaves)
+        return SandboxWords(own, own, self.domains, asks=not self.strict, leaves=self.leaves)
 
 
 def read_sandbox(options: Options, workspace: Workspace) -> SandboxSetup | None:
@@ -70,11 +70,13 @@ def read_sandbox(options: Options, workspace: Workspace) -> SandboxSetup | None:
     roots = (str(workspace.project), str(workspace.cwd))
     env = _persons_env(options, workspace)
     found = find_tier(workspace.home.root, env, roots, values.bwrap_path)
+    asked = bool(options.can_ask or options.answer)
     setup = SandboxSetup(
         found,
         settings,
         auto_allow=(bool(options.sandbox) or values.auto_allow_bash_if_sandboxed) and not values.filesystem.disabled,
-        strict=values.network.strict_allowlist or not (options.can_ask or options.answer),
+        strict=values.network.strict_allowlist or not asked,
+        leaves=values.allow_unsandboxed_commands and asked,
         domains=(*settings.allowed_domains, *(settings.project_domains if workspace.trusted else ())),
         env=env,
         shut=_shut(options, workspace),

@@ -156,7 +156,7 @@ class ShellJobs:
                     )
                     printed = "" if tap.keeps_lines else tap.text()  # of lines it was said when they were sent
                     if refused := place.refused(printed, str(order.cwd)):
-                        tap.refused = refused.words()
+                        tap.refused = refused.words(place.mode)
             except ToolError as fault:
                 found = str(fault)
             finally:

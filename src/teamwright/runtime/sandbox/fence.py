@@ -145,11 +145,18 @@ class SessionFence:
 
     @asynccontextmanager
     async def box(
-        self, caller: Caller, desk: Desk, mode: Mode, env: Mapping[str, str], *, lives_on: bool = False
+        self,
+        caller: Caller,
+        desk: Desk,
+        mode: Mode,
+        env: Mapping[str, str],
+        *,
+        lives_on: bool = False,
+        programs: tuple[str, ...] = (),
     ) -> AsyncGenerator[FencedProgram]:
-        """A box for one program. Call `refused` before it closes."""
+        """A box for one program. Call `refused` before it closes. `programs`: what a server's command names."""
         rules = self.plan.rules(caller.agent)
-        look = partial(self._policy_of, rules, desk, mode, lives_on)
+        look = partial(self._policy_of, rules, desk, mode, lives_on, programs)
         policy = await anyio.to_thread.run_sync(look)
         way = _ALONE if mode == "plan" else await self._enter(policy, desk, caller.call)
         net = Net(way.argv, way.env, way.fds, way.bwrap) if way.token else None
@@ -189,11 +196,21 @@ class SessionFence:
 
     # --- what a box is made of
 
-    def _policy_of(self, rules: SandboxRules, desk: Desk, mode: Mode, lives_on: bool) -> Policy:  # noqa: FBT001
+    def _policy_of(
+        self,
+        rules: SandboxRules,
+        desk: Desk,
+        mode: Mode,
+        lives_on: bool,  # noqa: FBT001
+        programs: tuple[str, ...],
+    ) -> Policy:
         """The part of the policy that the tier can hold; the gate asks about the rest."""
-        return held_part(self._policy(rules, desk, mode, lives_on=lives_on), self.plan.fence.tier)
+        found = self._policy(rules, desk, mode, lives_on=lives_on, programs=programs)
+        return held_part(found, self.plan.fence.tier)
 
-    def _policy(self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False) -> Policy:
+    def _policy(
+        self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False, programs: tuple[str, ...] = ()
+    ) -> Policy:
         plan = self.plan
         roots = tuple(str(root) for root in desk.roots if not plan.shut or str(root.resolve()) not in plan.shut)
         if plan.cache:
@@ -208,6 +225,7 @@ class SessionFence:
             path=plan.env.get("PATH", ""),
             runtime=plan.env.get("XDG_RUNTIME_DIR", ""),
             outputs=plan.outputs,
+            programs=programs,
             busy=Claims(plan.fence.made).since(),
             masked=plan.fence.tier == "bwrap",
         )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
+from teamwright.core.permissions.consent import Mode
 from teamwright.core.sandbox.hosts import with_port
 from teamwright.core.sandbox.policy import Policy, access_of
 from teamwright.core.text import few, shown
@@ -47,7 +48,7 @@ class Refusals(Struct, frozen=True):
             "undone": [_as_text(name) for name in self.undone],
         }
 
-    def words(self) -> str:
+    def words(self, mode: Mode = "default", *, leaves: bool = True) -> str:
         """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]
@@ -67,8 +68,10 @@ class Refusals(Struct, frozen=True):
         words = " ".join(part for part in parts if part)
         if not words:
             return ""
-        way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if self.leaves else ""
-        return f"{words} Do it inside the working directories or $TMPDIR{way}."
+        leaves = leaves and self.leaves and mode not in ("plan", "dontAsk")
+        way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if leaves else ""
+        where = "$TMPDIR" if mode == "plan" else "the working directories or $TMPDIR"
+        return f"{words} Do it inside {where}{way}."
 
 
 def _listed(verb: str, names: Sequence[str]) -> str:

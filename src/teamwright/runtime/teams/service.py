@@ -18,6 +18,7 @@ from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.limits.shared import share_limits
+from teamwright.runtime.concurrency.lock import LightLock
 from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.extensions.hook_services import TeamHooks
 from teamwright.runtime.jobs.jobs import Job
@@ -64,6 +65,7 @@ class Teamwork:
         self._hooks = TeamHooks(services.points)
         self._followed: set[AgentId] = set()  # leads that are listened to
         self.code_mail: LeadMail | None = None  # for the teams that code leads
+        self.making = LightLock()  # of teams by code
         self.tables = tables = open_team_tables(deps.state.database, home.run, deps.limits)
         self.roster = roster = Roster(agents.session, tables.teams, supervisor, services.tell)
         mirror = TeamMirror(deps.copies or home.root, tables.teams, tables.mail)
@@ -89,7 +91,12 @@ class Teamwork:
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
-            parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
+            parts,
+            rulebook=services.rules,
+            put=services.approver,
+            facts=deps.facts,
+            fencing=self._fencing,
+            protected=services.protected,
         )
         self.far_copies = FarCopies(roster, self.mirrors, self.board, supervisor)
         self.remote_events = RemoteEvents(parts, agents, since=deps.since)
@@ -218,7 +225,7 @@ class Teamwork:
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""
-        return await recall(self.roster, self.board, self.tables.requests, agent)
+        return await recall(self.roster, self.board, self.requests, agent)
 
     # --- start and end of this process
 
@@ -361,11 +368,11 @@ class Teamwork:
         return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
 
     async def open_work(self) -> list[OpenWork]:
-        """Tasks that nobody has completed."""
-        return await find_open(self.roster, self.board.table)
+        """Tasks that nobody has completed, and requests that the lead has not answered."""
+        return await find_open(self.roster, self.board.table, self.requests)
 
     async def ask_about_open_work(self) -> bool:
-        """Tell the lead of open tasks, once; False if there are none, or if it was told before."""
+        """Tell the lead of open tasks and requests, once; False if there are none, or if it was told before."""
         if self._asked or not (found := await self.open_work()):
             return False
         self._asked = True

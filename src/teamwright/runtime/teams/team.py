@@ -266,12 +266,13 @@ async def lead_team(
     """The team of this name that is led here, or a new one."""
     if lead not in ("code", "model"):
         raise UsageError(f"lead={lead!r}: a team is led by 'code' or by the main agent's 'model'")
-    for known in work.roster.led_here():
-        if known.casefold() == name.casefold():
-            return LedTeam(work, agent, known, await _mail_of(work, agent, known), watch)
-    call = _new_call() if lead == "code" else CallId(_new_call().removeprefix(CODE))
-    team = await _spoken(work.create(agent, name, description, "", call))
-    return LedTeam(work, agent, team.name, await _mail_of(work, agent, team.name), watch)
+    async with work.making:  # of two calls with one name, the second gets the team of the first
+        for known in work.roster.led_here():
+            if known.casefold() == name.casefold():
+                return LedTeam(work, agent, known, await _mail_of(work, agent, known), watch)
+        call = _new_call() if lead == "code" else CallId(_new_call().removeprefix(CODE))
+        team = await _spoken(work.create(agent, name, description, "", call))
+        return LedTeam(work, agent, team.name, await _mail_of(work, agent, team.name), watch)
 
 
 async def hear_again(work: Teamwork, agent: Agent) -> None:

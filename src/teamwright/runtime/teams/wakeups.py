@@ -10,6 +10,8 @@ from teamwright.host.ipc.wakeup import Wakeup, open_bell
 from teamwright.host.ipc.wakeup import ring as ring_bell
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.concurrency.later import Later
+from teamwright.runtime.concurrency.lock import LightLock
+from teamwright.runtime.concurrency.unbroken import unbroken
 from teamwright.runtime.teams.deps import TeammateControl
 from teamwright.runtime.teams.mirrors import READERS_FIRST, Mirrors
 from teamwright.runtime.teams.roster import Roster
@@ -36,7 +38,7 @@ class Wakeups:
         self._tables, self._roster, self._mirrors = tables, roster, mirrors
         self._supervisor, self._control, self._env = supervisor, control, env
         self._me, self._given = process, process
-        self._opened = False
+        self._registering, self._opened = LightLock(), False
         self._bell: Wakeup | None = None
         self._ears, self._deaf = anyio.CancelScope(), anyio.Event()
         self._looking = Later(READERS_FIRST, self.look, supervisor.trouble)
@@ -46,15 +48,21 @@ class Wakeups:
     async def process(self) -> Process:
         """This process's row in the store. From the first call on it hears bells."""
         if self._me is None:
-            bell = self._bell = open_bell(self._env)
-            self._me = await self._tables.processes.register(self._roster.session, bell=bell.address)
-            self._supervisor.launch(partial(self._listen, bell))
-            self._supervisor.launch(partial(self._poll, bell.address))
+            await unbroken(self._register())
+        assert self._me is not None
         if not self._opened:
             self._opened = True
             self._supervisor.launch(self._mirrors.run)
             self._supervisor.launch(self._looking.run)
         return self._me
+
+    async def _register(self) -> None:
+        async with self._registering:
+            if self._me is None:
+                bell = self._bell = open_bell(self._env)
+                self._me = await self._tables.processes.register(self._roster.session, bell=bell.address)
+                self._supervisor.launch(partial(self._listen, bell))
+                self._supervisor.launch(partial(self._poll, bell.address))
 
     async def leave(self) -> None:
         """Take this process out of the store."""
