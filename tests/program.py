@@ -37,7 +37,7 @@ def bash(command: str) -> dict[str, Any]:
 
 class Family:
     """What descends from the programs that a test has started. A number in a limit that Linux does not use tells: it is
-    inherited, and everybody may read it, while our program shows its environment and its open files to root alone."""
+    inherited and can be asked for, while our program shows its environment and its open files to root alone."""
 
     _turn = threading.Lock()
 
@@ -58,13 +58,11 @@ class Family:
     def living(self) -> dict[int, list[bytes]]:
         """The words of each by its pid. A zombie has none, and is left out."""
         found: dict[int, list[bytes]] = {}
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):  # gone meanwhile
-                if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                    continue
-                ours = b"%d" % self._number in (entry / "limits").read_bytes().split()
-                if ours and (words := (entry / "cmdline").read_bytes()):
-                    found[int(entry.name)] = words.split(b"\0")
+        for pid in [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]:
+            with suppress(OSError):  # another user's, or gone meanwhile
+                ours = resource.prlimit(pid, resource.RLIMIT_RSS)[0] == self._number and pid != os.getpid()
+                if ours and (words := Path(f"/proc/{pid}/cmdline").read_bytes()):
+                    found[pid] = words.split(b"\0")
         return found
 
     @property

@@ -36,6 +36,7 @@ class Options(Struct, kw_only=True):
     thinking_display: str = ""  # "summarized", "omitted"; empty: the provider's default
     betas: Sequence[str] = ()  # of the provider's API
     limits: Limits = Limits()
+    known_prices: bool = False  # refuse a budget in dollars for models whose price is not known
     system_prompt: str | None = None
     append_system_prompt: str = ""
     mode: Mode | None = None

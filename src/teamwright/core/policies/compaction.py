@@ -18,7 +18,7 @@ PROMPTS = 24_000  # characters of prompts that are kept verbatim
 _LONG_RESULT = 2_000  # characters kept of a tool result if the conversation does not fit
 _SHORTEST = 50  # characters kept of anything
 _NUMBER = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{3,})(?![\d.])")
-_MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size)\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
+_MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size|[<>])\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
 
 ASK = """\
 This conversation is about to be shortened: everything above will be replaced by what you write now. Nothing else of \
@@ -205,6 +205,10 @@ def _without_middle(text: str, most: int) -> str:
     head = text[: _fits(text, most // 2)]
     tail = text[len(text) - _fits(text[::-1], most // 2) :]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out ...]\n{tail}"
+
+
+def names_tokens(complaint: str) -> bool:
+    return re.search(r"\btokens?\b", complaint, re.IGNORECASE) is not None
 
 
 def read_window(complaint: str) -> int | None:

@@ -8,11 +8,13 @@ import anyio
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import LettersTaken, Reminded
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.letters.text import finished_tasks, with_tasks
 from teamwright.core.data.message import user
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import StoreError, ToolError
-from teamwright.core.ids import AgentId, CallId
+from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import Desk, ToolContext
@@ -88,7 +90,7 @@ class Teamwork:
             services=services,
             room=at and at.room,
         )
-        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
+        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, at and at.room)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts,
@@ -155,7 +157,32 @@ class Teamwork:
             self._followed.add(lead.id)
             lead.listen(Effort(self.mail, lead).note)
             lead.inbox.on_read = partial(self.mirrors.read_by, lead.id)
-            lead.inbox.is_outdated = self.roster.is_outdated
+            lead.inbox.still_true, lead.inbox.on_letters = self._still_true, self._bring_in
+
+    async def _still_true(self, notices: Sequence[Letter]) -> dict[LetterId, Letter]:
+        """Idle notices as they are true now: not of one that works again, and without tasks that were opened again."""
+        found: dict[LetterId, Letter] = {}
+        for letter in notices:
+            if self.roster.is_outdated(letter):
+                continue
+            true: Letter | None = letter
+            if (finished := finished_tasks(letter)) and (team := self._team_led(letter.sender.id)):
+                again = {
+                    str(task.id) for task in (await self.board.table.list(team)).tasks if task.status != "completed"
+                }
+                true = with_tasks(letter, [id for id in finished if id not in again]) if again & {*finished} else letter
+            if true is not None:
+                found[letter.id] = true
+        return found
+
+    async def _bring_in(self, _: Sequence[Letter]) -> None:
+        """What members on workers have told of must be here before the lead reads it."""
+        if (remotes := self._services.remotes) is not None:
+            await remotes.bring_in_all()
+
+    def _team_led(self, agent: AgentId | None) -> str | None:
+        led = self.roster.led_here()
+        return next((name for name in led if any(m.agent == agent for m in self.roster.everybody(name))), None)
 
     def hear_by_code(self, lead: Agent, team: str) -> LeadMail:
         """From now on code reads what this team tells its lead."""
@@ -343,6 +370,7 @@ class Teamwork:
             await self.mail.tell_of_rounds(name)
             if self.code_mail is not None and name in self.code_mail.teams:
                 continue  # code reads its mail when it wants to
+            await self.tables.mail.release_reports(name)  # they still wait if one who was at work cannot go on
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
                 self.supervisor.ring(lead.agent)  # it has not heard its bell yet
                 return False

@@ -38,6 +38,7 @@ from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
 
 if TYPE_CHECKING:
+    from teamwright.core.data.team import Member
     from teamwright.store.acts.members import AddMember
 
 _LOOK = 1.0  # seconds between looks without news
@@ -330,13 +331,25 @@ class RemoteAgents:
 
     async def _tell_moved(self, row: Remote) -> None:
         """Tell people. The model is not told: it is the same agent."""
-        where = next((w.name for w in await self.table.workers() if w.process == row.worker), "another worker")
+        where = await self._machine(row) or "another worker"
         teams = self._services.open_teams
         member = teams.roster.find(row.team, row.agent) if teams is not None and row.team else None
         if member is not None:
             self._services.tell(row.agent, TeamChanged(member.team, "moved", member.address, where))
         elif (known := self._services.spawner.known.get(row.agent)) is not None:
             self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
+
+    async def _machine(self, row: Remote) -> str:
+        return next((w.name for w in await self.table.workers() if w.process == row.worker), "")
+
+    async def place_of(self, member: "Member") -> str:
+        """Where it works, and on which branch, in words."""
+        from teamwright.host.git.worktrees.record import branch_of  # noqa: PLC0415
+
+        row = await self.table.find(member.agent)
+        machine = await self._machine(row) if row is not None else ""
+        where = f"on the machine {machine}" if machine else "on another machine as soon as a worker has room"
+        return f"{where}, on the branch {branch_of(member.name)}: it is here whenever it tells you something"
 
     async def left_at_work(self) -> str:
         """One line about agents that go on without this program; empty if there are none."""

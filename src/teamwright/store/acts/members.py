@@ -8,12 +8,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.team import Backend, Mail, Member, Moved, Refused, State, may_follow, next_color, safe_name
+from teamwright.core.data.team import (
+    LEAD_NAME,
+    Backend,
+    Mail,
+    Member,
+    Moved,
+    Refused,
+    State,
+    may_follow,
+    next_color,
+    safe_name,
+)
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.authority import Demand, demand_mail
 from teamwright.store.acts.act import Context
-from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post, release_reports
 from teamwright.store.tables.rounds import note_team_progress
 from teamwright.store.tables.rows.agents import NewAgent, agent_number, insert_agent
 from teamwright.store.tables.rows.processes import lease_epoch
@@ -30,6 +41,10 @@ from teamwright.store.tables.rows.teams import (
 )
 
 _encoder = msgspec.json.Encoder()
+_AT_WORK = """
+    SELECT 1 FROM members
+    WHERE team = (SELECT n FROM teams WHERE name = ?) AND state = 'running' AND name <> ? LIMIT 1
+"""
 
 
 class AddMember(Struct, frozen=True):
@@ -99,6 +114,8 @@ class SetState(Struct, frozen=True):
             post(db, self.mail, self.limits, ctx.now)
         if new == "shutdown":
             abandon(db, agent_number(db, agent), team_number(db, team), self.why)
+        if new != "running" and db.execute(_AT_WORK, (team, LEAD_NAME)).fetchone() is None:
+            release_reports(db, team)
         if ctx.keeps_dead and new != "running":  # on its worker another one may work now
             place_waiting(db, ctx.now)
         return Moved(before, new)

@@ -67,6 +67,7 @@ ACTS: dict[str, type[Act[Any]]] = {
     "mail.note_work": mail.NoteWork,
     "mail.note_progress": mail.NoteProgress,
     "mail.tell_of_rounds": mail.TellOfRounds,
+    "mail.release": mail.ReleaseReports,
     "requests.open": requests.PostRequest,
     "requests.answer": requests.AnswerRequest,
     "requests.expire": requests.ExpireRequest,
