@@ -250,10 +250,8 @@ async def test_a_background_command_is_told_what_was_refused(walker: Walker, tie
         await walk.until(lambda _: "not obeyed until" in "".join(heard(walk)))
     told = "\n".join(heard(walk))
     assert f"The sandbox refused writing, by what it printed, {outside(walker)}" in told
-    assert (
-        "dangerouslyDisableSandbox" in told
-        and f"not obeyed until the person agrees: {walker.project}/.mcp.json" in told
-    )
+    assert f"not obeyed until the person agrees: {walker.project}/.mcp.json" in told
+    assert "inside the working directories or $TMPDIR" in told
 
 
 def heard(walk: Crew) -> list[str]:

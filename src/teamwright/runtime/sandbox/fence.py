@@ -69,6 +69,7 @@ class SandboxPlan(Struct, frozen=True, kw_only=True):
     rules: Callable[[AgentId], SandboxRules]
     auto_allow: bool
     may_leave: bool
+    tells_of_leaving: bool  # somebody could agree
     hidden_variables: tuple[str, ...] = ()
     http_proxy_port: int | None = None
     brought: tuple[str, ...] = ()  # directories whose hooks and servers count as the project's
@@ -189,7 +190,7 @@ class SessionFence:
     def complaints(self, fenced: FencedProgram, printed: str, cwd: str) -> Refusals:
         """What the program says it was refused; it may still run."""
         paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
-        return Refusals(self.plan.fence.tier, paths, leaves=self.plan.may_leave)
+        return Refusals(self.plan.fence.tier, paths, leaves=self.plan.tells_of_leaving)
 
     def note_outside(self, call: CallId, why: str) -> None:
         self._log(f"call {call} ran outside of the sandbox: {why}")
