@@ -166,8 +166,10 @@ class Services:
 
         return make_spawn_deps(self)
 
-    def make_toolset(self, definition: AgentDefinition, depth: int, served: "Served") -> Toolset:
-        return self.registry.toolset(definition, depth, self.extensions.served(served))
+    def make_toolset(
+        self, definition: AgentDefinition, depth: int, served: "Served", *, teammate: bool = False
+    ) -> Toolset:
+        return self.registry.toolset(definition, depth, self.extensions.served(served), teammate=teammate)
 
     def restore_toolset(self, specs: tuple[ToolSpec, ...], depth: int, served: "Served") -> Toolset:
         return self.registry.toolset_of(specs, depth, self.extensions.served(served))

@@ -186,22 +186,24 @@ class AgentRegistry:
             return self._toolset(ToolChoice(names=frozenset(needed_by("coordinator"))), 0, served)
         return self._toolset(ToolChoice(), 0, served)
 
-    def toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
+    def toolset(
+        self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool], *, teammate: bool = False
+    ) -> Toolset:
         """Assembled once for each definition and depth, so that agents of one kind share their specs.
 
-        `served` are the tools of the servers that the agent can reach.
+        `served` are the tools of the servers that the agent can reach; `teammate`: it is one, or works for one.
         """
         skill = self._written.skills.spec() if SKILL in self._made else None
-        key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
+        key = (id(definition), depth, teammate, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
         if key not in self._toolsets:  # objects in the key are kept with the toolset, so that their ids stay unique
             names = (*self._tools, *MADE, *served)
             choice = self._with_memory(definition, tool_names(definition, names))
-            self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served)
+            self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served, teammate=teammate)
         return self._toolsets[key][1]
 
     def team_toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
         """A teammate's tools: its definition's, and always those that a team needs. It leads nobody."""
-        toolset = self.toolset(definition, depth, served)
+        toolset = self.toolset(definition, depth, served, teammate=True)
         key = ("team", id(toolset))
         if key not in self._toolsets:
             self._toolsets[key] = toolset, self._team_toolset(toolset)
@@ -211,8 +213,6 @@ class AgentRegistry:
         team, leading = needed_by("teammate"), only_for("lead")
         wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in toolset.tools}
         tools = {name: tool for name, tool in ({**toolset.tools} | wanted).items() if name not in leading}
-        if AGENT in tools:
-            tools[AGENT] = self._agent_tool(toolset.may_start, toolset.denied, tools, teammate=True)
         shown = [tools[spec.name].spec for spec in toolset.specs if spec.name not in leading]
         specs = (*shown, *(tool.spec for tool in wanted.values()))
         return replace(toolset, tools=tools, specs=specs)
@@ -222,12 +222,14 @@ class AgentRegistry:
         names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
         return self._toolset(ToolChoice(names=names), depth, served)
 
-    def _toolset(self, choice: ToolChoice, depth: int, served: Mapping[str, Tool]) -> Toolset:
+    def _toolset(
+        self, choice: ToolChoice, depth: int, served: Mapping[str, Tool], *, teammate: bool = False
+    ) -> Toolset:
         unfit = only_for("main") if depth else ()
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         made = [name for name in self._made if choice.sees(name)]
         if AGENT in made and depth < self.features.max_depth:
-            tools = {AGENT: self._agent_tool(choice.may_start, choice.denied_uses, tools)} | tools
+            tools = {AGENT: self._agent_tool(choice.may_start, choice.denied_uses, tools, teammate=teammate)} | tools
         if SKILL in made and SKILL not in tools:
             tools |= self._written.skills.tool(can_read=can_read(tools))
         hidden: Set[str] = frozenset()
@@ -252,7 +254,7 @@ class AgentRegistry:
         denied: Sequence[str],
         tools: Mapping[str, Tool],
         *,
-        teammate: bool = False,
+        teammate: bool,
     ) -> Tool:
         """The Agent tool, as offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from msgspec import Struct
@@ -48,13 +48,19 @@ class AgentRecord(Struct, frozen=True):
 Served = Mapping[str, Tool] | None  # servers' tools; None: the session's
 
 
+class MakeToolset(Protocol):
+    def __call__(self, definition: AgentDefinition, depth: int, served: Served, *, teammate: bool = False) -> Toolset:
+        """The tools of a definition at a depth. `teammate`: for one, or for an agent that works for one."""
+        ...
+
+
 class SpawnDeps(Struct, frozen=True, kw_only=True):
     """What the composition root gives the spawner."""
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # kinds that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
     absence: Callable[[str], str]  # why an agent of a missing kind cannot continue, and what brings the kind back
-    toolset: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
+    toolset: MakeToolset
     toolset_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # tools of an agent that was rendered before
     mode: Callable[[Mode | None], Mode]  # in effect for an agent with this mode of its own
     system: Callable[[AgentDefinition, str, Path, Mode], tuple[str, ...]]  # definition, model, cwd, mode
@@ -94,8 +100,13 @@ class SubAgents:
     ) -> tuple[Agent, AgentRecord, str]:
         own, name, tree, gear = birth.id, birth.name, birth.tree, birth.gear
         model = self.model_for(ask, definition, parent)
-        kit = self._deps.toolset(definition, parent.depth + 1, gear.tools if gear else None)
-        desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
+        kit = self._deps.toolset(
+            definition,
+            parent.depth + 1,
+            gear.tools if gear else None,
+            teammate=self._supervisor.teammate_of(parent) is not None,
+        )
+        desk = child_desk(parent.desk, self.cwd_for(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
         spec = AgentSpec(
@@ -161,15 +172,14 @@ class SubAgents:
         return agent, known, directive(ask.prompt, moved=moved)
 
     def model_for(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
-        asked = None if self._deps.features.coordinator else ask.model
-        name = next((n for n in (asked, definition.model) if n and n != "inherit"), None)
+        name = next((n for n in (ask.model, definition.model) if n and n != "inherit"), None)
         try:
             return self._deps.resolve_model(name) if name else parent.model
         except ModelError as error:
             raise ToolError(f"{error} Leave `model` out to use this agent's own.") from None
 
-    def _cwd(self, ask: Ask, parent: Agent) -> Path:
-        if not ask.cwd or not self._deps.features.assistant:
+    def cwd_for(self, ask: Ask, parent: Agent) -> Path:
+        if not ask.cwd:
             return parent.desk.cwd
         path = resolve(ask.cwd, parent.desk.cwd)
         if not is_directory(path):

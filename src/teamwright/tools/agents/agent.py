@@ -208,7 +208,7 @@ def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
         path = Path(member.worktree)
         where = f" in {told_worktree(path, branch_at(path))}"
     words = (
-        f"{member.name} has joined the team {member.team} and is at work{where}. SendMessage reaches it; you are told "
+        f"{member.name} has joined the team {member.team}{where}. SendMessage reaches it; you are told "
         "when it goes idle: end your turn if there is nothing else to do."
     )
     data = {

@@ -50,6 +50,7 @@ class TeammateProcess:
         try:
             self._teammate = await work.teammates.start(member)
         except ToolError as error:
+            await tables.teams.note_trouble(member.team, member.agent, str(error))
             raise SessionMissing(str(error)) from None
         if self._teammate is None:
             raise SessionMissing(f"{member.address} is run by another process already")

@@ -1,5 +1,6 @@
 """Adds teammates that run on workers: members like any other, whose agents are given to a worker or wait for one."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -30,8 +31,8 @@ async def recruit_remotely(
     definition: AgentDefinition,
     parent: Agent,
     ctx: ToolContext,
-) -> Member:
-    """Recruit the member that `draft` describes. It is on the roster when this returns."""
+) -> tuple[Member, Sequence[str]]:
+    """Recruit the member that `draft` describes. It is on the roster when this returns, with what is to be told."""
     roster, mail, mirrors = deps.roster, deps.mail, deps.mirrors
     lead = roster.lead_of(draft.team)
     assert lead is not None
@@ -63,4 +64,5 @@ async def recruit_remotely(
         await mirrors.write_inboxes(member.team, member.name)
         await deps.board.claim_first(member.team, Actor(member.agent, member.name), kept=True)
         remotes.follow(member.agent)
-    return member
+        return member, (*sent.notes, *await remotes.waits(travels))
+    raise AssertionError("a shield lets nothing through")
