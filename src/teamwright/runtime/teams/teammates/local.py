@@ -27,6 +27,7 @@ from teamwright.runtime.teams.remote.processes import TeammateProcesses
 from teamwright.runtime.teams.teammates.factory import TeammateFactory
 from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.teammates.teammate import Teammate, free_tasks
+from teamwright.store.acts.members import AddMember
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Process
 from teamwright.store.tables.state import StateStore
@@ -78,10 +79,6 @@ class Teammates:
         await parent.sync()  # the call is on disk before its teammate is on the roster
         draft = Member(own, ask.name, team, definition.name, model, ask.prompt, session=self._roster.session)
         draft = self._equipped(draft, ask, definition, parent, cwd)
-        if plan.room == "remote" and (remotes := self._deps.remotes) is not None:
-            from teamwright.runtime.teams.remote.recruiting import recruit_remotely  # noqa: PLC0415
-
-            return await recruit_remotely(self._deps, remotes, draft, definition, parent, ctx)
         tree = None
         if plan.room == "worktree":
             called = safe_name(ask.name, [mate.name for mate in self._roster.mates(team)])
@@ -89,13 +86,11 @@ class Teammates:
             draft = replace(draft, cwd=str(tree.path), worktree=str(tree.path))
         self._new.add(own)  # a look at the roster must not start it first
         try:
-            member = await self._enlist(draft, definition, parent, lead, ctx, tree)
+            if plan.room == "remote":
+                return await self._enlist_afar(draft, definition, parent, lead, ctx)
+            return await self._enlist_here(draft, definition, parent, lead, ctx, tree)
         finally:
             self._new.discard(own)
-        held = listed(await self.held_up(member))
-        return member, (
-            f"All of its tasks wait for others ({held}): it starts once one of them is free.",
-        ) if held else ()
 
     def follow(self, member: Member) -> None:
         """Show what a member on a worker does."""
@@ -116,7 +111,45 @@ class Teammates:
             description=ask.description,
         )
 
-    async def _enlist(
+    async def _enlist_afar(
+        self, draft: Member, definition: AgentDefinition, parent: Agent, lead: Member, ctx: ToolContext
+    ) -> tuple[Member, Sequence[str]]:
+        """Add a member whose agent is given to a worker, or waits for one."""
+        from teamwright.runtime.workers.remotes import Draft  # noqa: PLC0415  # few sessions have an engine
+
+        remotes = self._deps.remotes
+        assert remotes is not None
+        travels = Draft(
+            agent=draft.agent,
+            name=safe_name(draft.name, [mate.name for mate in self._roster.mates(draft.team)]),
+            definition=definition,
+            model=draft.model,
+            parent=parent,
+            effort=draft.effort,
+            mode=draft.mode,
+            description=draft.description,
+            call=ctx.call_id,
+        )
+        sent = await remotes.prepare(travels)
+        new = self._joining(replace(draft, cwd="", backend="remote"), definition, parent, lead, ctx)
+        member = await unbroken(remotes.enlist(sent, new))
+        if isinstance(member, Refused):
+            raise ToolError(member.reason)
+        with anyio.CancelScope(shield=True):
+            await self._settle(member)
+            remotes.follow(member.agent)
+            return member, (*sent.notes, *await remotes.waits(member.agent, member.name))
+        raise AssertionError("a shield lets nothing through")
+
+    def _joining(
+        self, draft: Member, definition: AgentDefinition, parent: Agent, lead: Member, ctx: ToolContext
+    ) -> AddMember:
+        words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
+        row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
+        first = self._mail.draft(lead, draft, Said(words), id=f"m-{parent.id}-{ctx.call_id}")
+        return AddMember(draft, row, first, call_key(parent.id, ctx.call_id), self._mail.limits)
+
+    async def _enlist_here(
         self,
         draft: Member,
         definition: AgentDefinition,
@@ -124,12 +157,11 @@ class Teammates:
         lead: Member,
         ctx: ToolContext,
         tree: "Worktree | None",
-    ) -> Member:
-        words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
-        row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
-        first = self._mail.draft(lead, draft, Said(words), id=f"m-{parent.id}-{ctx.call_id}")
-        key = call_key(parent.id, ctx.call_id)
-        member = await unbroken(self._tables.teams.add_member(draft, agent=row, key=key, first=first))
+    ) -> tuple[Member, Sequence[str]]:
+        """Add a member and start it, unless all of its tasks wait for others."""
+        new = self._joining(draft, definition, parent, lead, ctx)
+        teams = self._tables.teams
+        member = await unbroken(teams.add_member(draft, agent=new.agent, first=new.first, key=new.key))
         if isinstance(member, Refused):
             if tree is not None:
                 await self._deps.worktrees.close(tree)
@@ -137,17 +169,17 @@ class Teammates:
         with anyio.CancelScope(shield=True):
             try:
                 await self._settle(member)
-                if await self.held_up(member):
+                if held := listed(await self.held_up(member)):
                     await self._let_go(tree)
-                    return member
+                    return member, (f"It starts once one of its tasks ({held}) is free: they wait for others.",)
                 placed = await self._place(member, tree)
                 if placed.backend != "in-process" and self._processes is not None:
                     await self._processes.arrived(placed)
             except (ToolError, StoreError) as error:
-                raise ToolError(await self._take_back(member, first, tree, str(error))) from error
+                raise ToolError(await self._take_back(member, new.first, tree, str(error))) from error
             if placed != member:  # where it runs
                 await self._deps.mirrors.write_config(member.team)
-            return placed
+            return placed, ()
         raise AssertionError("a shield lets nothing through")
 
     async def _settle(self, member: Member) -> None:
@@ -158,9 +190,11 @@ class Teammates:
         await mirrors.write_inboxes(member.team, member.name)
         await self._hand_kept(member)
 
-    async def _take_back(self, member: Member, first: Mail, tree: "Worktree | None", why: str) -> str:
+    async def _take_back(self, member: Member, first: Mail | None, tree: "Worktree | None", why: str) -> str:
         """Undo what was stored of a member that could not be started. Returns the words for its lead."""
-        await self._tables.mail.told([first.letter.id])  # the call's result says it
+        if self._processes is not None and member.backend != "in-process":
+            await self._processes.stop(member)
+        await self._tables.mail.told([first.letter.id] if first else ())  # the call's result says it
         freed = await self._deps.board.release_all(member.team, member.agent, Actor(member.agent, member.name))
         await self._shut_down(member, None)
         if tree is not None:
