@@ -78,6 +78,16 @@ def test_a_teammate_that_cannot_start_is_taken_back(program: Program, place: lis
     assert not list(program.project.glob(".teamwright/worktrees/*"))
 
 
+@pytest.mark.spec("T1", "T5", "T12", "E6")
+def test_a_teammate_whose_transcript_cannot_be_written_is_taken_back(program: Program, place: list[str]) -> None:
+    spoil = f"for d in {program.state}/projects/*/*/; do touch $d/agents; done"
+    script = {"main": [CREATE, bash(spoil), mate("ada"), "on"], "ada": ["hello"]}
+    ran = program.prompt(script, FREE, *place)
+    words, wrong = ran.tool_results[2]
+    assert wrong and "could not be started" in words and "agents" in words, ran.err
+    assert roster(program).keys() == {"team-lead"} and "ended unexpectedly" not in told(program)
+
+
 @pytest.mark.spec("T1", "T5", "T12", "E7")
 @pytest.mark.parametrize("name", ["local", "tmux"])
 def test_a_teammate_whose_process_dies_at_once_is_taken_back(program: Program, name: str) -> None:
