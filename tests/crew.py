@@ -15,12 +15,18 @@ from teamwright.core.data.event import Event, Record, ToolEnded, TurnEnded
 from teamwright.core.data.message import Message, Request, Text, ToolResult
 from teamwright.core.data.op import Op, Say
 from teamwright.core.ids import AgentId
-from teamwright.models.scripted import ScriptedModel, call
+from teamwright.models.scripted import ScriptedModel, ScriptStep, call
 from teamwright.runtime.session import Session
 from teamwright.store.files import transcripts
 
 LIMIT = 20.0
 ID = r"{{re:agentId: (\w+)}}"
+NO_ANSWERS: dict[str, Any] = {  # replies that end in a way that makes them no answer
+    "a call": [Text("Let me look at that first."), call("Bash", command="true")],
+    "refused": ScriptStep((Text("I cannot"),), stop="refusal"),
+    "cut off": ScriptStep((Text("First, what was asked"),), stop="max_tokens"),
+    "empty": ScriptStep(()),
+}
 _MARK = re.compile(r"SCRIPT:(\w+)")
 
 

@@ -1,6 +1,7 @@
 """A model that does only what the texts say: it takes what it is given, and answers in the form that it was shown.
 
-It knows no tool's arguments in advance except those of commands. It builds its calls from words that it has read: a
+It knows no tool's arguments in advance except those of commands, and tries none that would be refused by what it was
+told of its permissions. It builds its calls from words that it has read: a
 request's id, the form of its answer, the number of a task, the branch of a worktree. If the words are missing, it ends
 its turn.
 """
@@ -9,6 +10,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from teamwright.core.data.message import Message, Request, Text, ToolCall, ToolResult
@@ -39,7 +41,7 @@ class Reader:
         known, calls = _everything(request), [c for m in request.messages for c in m.calls]
         for text in _read(request.messages):
             for step in self._steps(text, known):
-                if not any(c.name == step.name and c.args == step.args for c in calls):
+                if not any(c.name == step.name and c.args == step.args for c in calls) and _permitted(step, known):
                     return step
         return None
 
@@ -49,6 +51,7 @@ class Reader:
             *_plan(text),
             *_carry_out(text, known),
             *_work(text, known),
+            *_check(text),
             *_merge(text, known),
         ]
 
@@ -106,6 +109,21 @@ def _work(text: str, known: str) -> list[ToolCall]:
     id = next(group for group in task.groups() if group)
     done = [call("TaskUpdate", taskId=id, status="completed")] if "completed" in known else []
     return [*([call("Bash", command=order[1])] if order else []), *done]
+
+
+def _check(text: str) -> list[ToolCall]:
+    """Run the tests that its prompt names."""
+    order = _ORDER.search(text) if "Prove it" in text else None
+    return [call("Bash", command=order[1])] if order else []
+
+
+def _permitted(step: ToolCall, known: str) -> bool:
+    """A command that would be refused, by what it was told of its permissions, is not tried."""
+    told = re.findall(r"^Permissions: (.*)", known, re.MULTILINE)
+    if step.name != "Bash" or not told or "is refused: nobody is there" not in told[-1]:
+        return True
+    rules = re.findall(r"Bash\(([^)]*)\)", told[-1])
+    return "any command" in told[-1] or any(fnmatch(step.args["command"], rule) for rule in rules)
 
 
 def _merge(text: str, known: str) -> list[ToolCall]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from program import LIMIT, Program, alive, tool
+from program import LIMIT, Program, tool
 
 REQUEST_ID = "{{re:request_?[iI]d(?:&quot;|[^A-Za-z0-9])*([\\w-]+)}}"
 CREATE = tool("TeamCreate", team_name="crew", description="a team")
@@ -54,16 +54,7 @@ def until(check: Callable[[], Any], what: str) -> Any:
 
 
 def teammates(program: Program) -> list[int]:
-    """Teammates' processes that have this program's home."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            ours = entry.name.isdigit() and b"\0teammate\0" in (entry / "cmdline").read_bytes()
-            if ours and str(program.state).encode() in (entry / "environ").read_bytes() and alive(int(entry.name)):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue
-    return found
+    return program.family.teammates
 
 
 def options(name: str, program: Program) -> Iterator[list[str]]:

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -31,6 +33,43 @@ def tool(name: str, /, **input: Any) -> dict[str, Any]:
 
 def bash(command: str) -> dict[str, Any]:
     return tool("Bash", command=command)
+
+
+class Family:
+    """What descends from the programs that a test has started. A number in a limit that Linux does not use tells: it is
+    inherited, and everybody may read it, while our program shows its environment and its open files to root alone."""
+
+    _turn = threading.Lock()
+
+    def __init__(self) -> None:
+        self._number = 1 << 50 | int.from_bytes(os.urandom(5), "big")
+
+    @contextmanager
+    def grows(self) -> Iterator[None]:
+        """What is started meanwhile belongs to it."""
+        with self._turn:
+            before = resource.getrlimit(resource.RLIMIT_RSS)
+            resource.setrlimit(resource.RLIMIT_RSS, (self._number, before[1]))
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_RSS, before)
+
+    def living(self) -> dict[int, list[bytes]]:
+        """The words of each by its pid. A zombie has none, and is left out."""
+        found: dict[int, list[bytes]] = {}
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):  # gone meanwhile
+                if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                    continue
+                ours = b"%d" % self._number in (entry / "limits").read_bytes().split()
+                if ours and (words := (entry / "cmdline").read_bytes()):
+                    found[int(entry.name)] = words.split(b"\0")
+        return found
+
+    @property
+    def teammates(self) -> list[int]:
+        return [pid for pid, words in self.living().items() if b"teammate" in words]
 
 
 @dataclass
@@ -162,6 +201,7 @@ class Program:
         self.env = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
         } | {k: v for k, v in os.environ.items() if k == "PYTHONPATH"}  # fmt: skip
+        self.family = Family()
         self._started: list[Live] = []
 
     def model(self, script: Any) -> list[str]:
@@ -194,7 +234,7 @@ class Program:
         """With `pipe`, standard input stays open, for `send` and `say`."""
         argv = [*ARGV, *args, *(self.model(script) if script is not None else ())]
         errors = self.root / f"stderr{len(self._started)}"
-        with errors.open("wb") as file:
+        with errors.open("wb") as file, self.family.grows():
             process = subprocess.Popen(
                 argv, cwd=self.project, env=self.env | (env or {}), stdout=subprocess.PIPE, stderr=file,
                 stdin=subprocess.PIPE if pipe else subprocess.DEVNULL, start_new_session=True,

@@ -1,11 +1,14 @@
 """When a conversation is shortened, and what is left of it."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from crew import check_valid
-from teamwright.core.data.message import Message, Text, ToolCall, ToolResult, user
+from teamwright.core.data.message import EMPTY_INPUT, Message, Text, ToolCall, ToolResult, user
+from teamwright.core.ids import CallId
 from teamwright.core.policies.compaction import (
     GO_ON,
     LEFT_OUT,
@@ -94,9 +97,26 @@ def test_cutting_never_parts_a_call_from_its_result(sizes: list[int], most: int,
     talk += [user("more")] if late else []
     kept = cut_down(talk, most)
     check_valid(kept)
-    assert kept[0].role == "user" and (len(kept) == len(talk) or sum(map(size, kept[1:])) <= most)
+    assert kept[0].role == "user" and (len(kept) == len(talk) or most < 400 or sum(map(size, kept[1:])) <= most)
     if len(kept) < len(talk):
         assert kept[0].text == LEFT_OUT
+    last = max((n for n, message in enumerate(talk) if message.role == "assistant"), default=0)
+    assert [m.role for m in kept[-len(talk[last:]) :]] == [m.role for m in talk[last:]]  # the last exchange stays
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize("where", ["results", "words", "arguments"])
+def test_one_exchange_that_is_larger_than_the_window_is_cut_and_not_left_out(where: str) -> None:
+    """Eight Reads at a time, a very long reply, a Write of a large file: something is left to be summarised."""
+    text = "a" * 30_000 if where == "words" else "look"
+    arguments = Raw(msgspec.json.encode({"content": "a" * 30_000})) if where == "arguments" else EMPTY_INPUT
+    calls = [ToolCall(CallId(f"c{n}"), "Read", arguments) for n in range(8)]
+    results = [ToolResult(call.id, (Text("a" * 30_000 if where == "results" else "ok"),)) for call in calls]
+    talk = [user("go"), Message("assistant", (Text(text), *calls)), Message("user", tuple(results))]
+    kept = cut_down(talk, 14_400)
+    check_valid(kept)
+    assert sum(map(size, kept)) <= 14_400 and len(kept[-1].blocks) == 8
+    assert "aaa" in str(kept) + "".join(str(call.args) for call in kept[-2].calls)
 
 
 @pytest.mark.spec("I1")

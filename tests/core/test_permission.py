@@ -6,7 +6,7 @@ from teamwright.core.permissions.consent import MODES, Mode
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
 from teamwright.core.permissions.judge import Verdict, judge, mode_allowed
 from teamwright.core.permissions.path_rules import from_project, is_protected
-from teamwright.core.permissions.protected import mentioned
+from teamwright.core.permissions.protected import home_marks, mentioned
 from teamwright.core.permissions.rules import Rules, parse_rules
 
 ROOT, HOME, STATE = "/p", "/h", "/h/.teamwright"
@@ -136,7 +136,10 @@ def test_protected_paths_need_a_yes_or_a_rule_that_names_them(path: str) -> None
         ".ＣLAUDE/settings.json", ".envrc", "sub/.envrc", ".husky/pre-commit", ".husky/_/h", ".vscode/tasks.json",
         ".vscode/settings.json", ".VSCode/launch.json", ".devcontainer/devcontainer.json", ".devcontainer.json",
         ".gitmodules", ".gitattributes", "a/b/.gitattributes", ".pre-commit-config.yaml", ".idea/workspace.xml",
-        ".bashrc", ".zshenv", ".profile", ".npmrc",
+        ".bashrc", ".zshenv", ".profile", ".npmrc", ".inputrc", ".hg/hgrc", ".cursor/mcp.json", ".gemini/settings.json",
+        ".codex/config.toml", ".kiro/settings/mcp.json", ".pnpmfile.cjs", "lefthook.yml", ".lefthook-local.toml",
+        "lefthook-local.yaml", "mise.toml", ".mise.local.toml", "mise.test.toml", ".mise/config.toml",
+        "a.code-workspace", ".dir-locals.el", ".claude.json",
     ],
 )  # fmt: skip
 def test_what_runs_later_and_other_spellings_need_a_yes_too(name: str) -> None:
@@ -152,10 +155,35 @@ def test_what_runs_later_and_other_spellings_need_a_yes_too(name: str) -> None:
 @pytest.mark.spec("A6")
 @pytest.mark.parametrize(
     "name", [".github/workflows/x.yml", ".gitignore", "CLAUDE.md", "AGENTS.md", "git/x", "a~1", ".env", "config.py",
-             ".vscodeignore", "x.git", "gitmodules", ".profile.d/x"],
+             ".vscodeignore", "x.git", "gitmodules", ".profile.d/x", ".config/x", "mise", "mise-en-place.md",
+             "lefthook/x", "code-workspace", "bin/x"],
 )  # fmt: skip
 def test_documents_and_other_names_are_plain_edits(name: str) -> None:
     assert kind(write(f"/p/{name}"), "acceptEdits") == "allow"
+
+
+@pytest.mark.spec("A6")
+def test_in_a_home_that_is_worked_in_every_name_with_a_dot_is_protected() -> None:
+    for roots in ((HOME,), ("/",), (ROOT, HOME)):
+        marks = home_marks(HOME, roots)
+        for name in (
+            ".claude.json",
+            ".ssh/authorized_keys",
+            ".config/autostart/x",
+            ".Foo",
+            "bin/x",
+            "mise/config.toml",
+        ):
+            found = judge(
+                write(f"/h/{name}"), mode="acceptEdits", rules=rules(allow=["Edit"]), roots=roots, protected=marks
+            )
+            assert found.kind == "ask" and found.guarded, name
+            said = rules(allow=list(found.suggestions))
+            assert judge(write(f"/h/{name}"), mode="default", rules=said, roots=roots, protected=marks).kind == "allow"
+        for name in ("notes.txt", "src/.eslintrc", "binary/x"):
+            assert is_protected(f"/h/{name}", roots, marks) is False, name
+        assert not is_protected("/h/.config/app/x", (*roots, "/h/.config/app"), marks)
+    assert not home_marks(HOME, (ROOT, "/h/src", "/h2"))
 
 
 @pytest.mark.spec("A6")

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SINGLE = 6_200  # tokens of the first request of a single agent
 LEAN = 1_000  # of a lean one
 TEAMMATE = 900  # and of a teammate's system prompt
+SHARED = 4_500  # of a main agent and those whom it starts
 LONG = 25  # a shorter text does not count as a sentence
 
 
@@ -25,8 +26,12 @@ def printed(*args: str) -> str:
 
 
 @cache
+def figures() -> dict[str, Any]:
+    return json.loads(printed("--json"))
+
+
 def agents() -> dict[str, Any]:
-    return json.loads(printed("--json"))["agents"]
+    return figures()["agents"]
 
 
 @pytest.mark.spec("A15")
@@ -43,6 +48,16 @@ def test_the_budgets_hold() -> None:
     assert lean["system_tokens"] + lean["tool_tokens"] <= LEAN
     for name in ("teammate, in a worktree", "teammate explore"):
         assert agents()[name]["system_tokens"] <= TEAMMATE, name
+
+
+@pytest.mark.spec("A11")
+def test_agents_share_a_providers_cache() -> None:
+    """Tools that all have, then instructions; the figures count what stands before a marker of both requests."""
+    assert figures()["shared"]["main agent and teammate"] >= SHARED
+    assert figures()["shared"]["main agent and sub-agent general-purpose"] >= SHARED
+    teammate = agents()["teammate, in a worktree"]
+    *before, _ = teammate["system"]
+    assert before and figures()["shared"]["two teammates"] > teammate["tool_tokens"] + 500, "all but where they are"
 
 
 def sentences(text: str) -> list[str]:

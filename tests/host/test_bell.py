@@ -98,12 +98,11 @@ async def test_a_place_that_others_could_enter_is_not_used(tmp_path: Path) -> No
     assert list((tmp_path / "target").iterdir()) == []
 
 
-async def test_a_socket_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
-    if os.getuid() == 0:
-        pytest.skip("root may write everywhere")
-    (tmp_path / "teamwright").mkdir(mode=0o500)
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_socket_that_cannot_be_made_is_a_clear_error(env: dict[str, str], place: Path) -> None:
+    (place / "teamwright").mkdir(mode=0o500)
     with pytest.raises(StoreError, match="Cannot listen at"):
-        open_bell({"XDG_RUNTIME_DIR": str(tmp_path)})
+        open_bell(env)
 
 
 async def test_ringing_leaves_no_socket_open(env: dict[str, str]) -> None:

@@ -54,6 +54,7 @@ ASKS = [
     "cat $x",
     "cat \"$x\"", "cat $(echo b.txt)", "grep -f /etc/passwd b.txt", "grep -R a .", "rg --pre sh a", "rg -L a",
     "rg -z a",
+    "find src -execdir cat a.py \\;", "find src -okdir sh -c 'cat a.py' \\;", "find . -execdir git status \\;",
     "find . -delete", "find . -exec sh run.sh \\;", "find . -fprint x", "find . -ok sh \\;", "find -L .",
     "find / -name x",
     "sort -o x b.txt", "sort --outp=x b.txt", "uniq b.txt out", "date -s 1", "date 010203042024", "tree -o x",

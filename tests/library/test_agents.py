@@ -12,6 +12,7 @@ from teamwright.core.errors import UsageError
 from teamwright.library.agents.book import MOST_PROBLEMS, AgentObjects, DefinitionBook, Definitions
 from teamwright.library.agents.definition_file import MOST_BYTES
 from teamwright.library.agents.places import MOST_FILES
+from teamwright.library.agents.tool_choice import tool_names
 from teamwright.library.documentation import documentation
 
 KINDS = {kind.name for kind in BUILT_IN}
@@ -151,9 +152,6 @@ def test_fields_of_other_programs_are_no_problem_and_are_noted(house: House) -> 
     ("line", "words"),
     [
         ("tools: 5", "tools: must be a list"),
-        ("tools:", "tools: is empty"),
-        ("tools: Read, Bash(git", "tools: `Bash(git`"),
-        ("disallowedTools: [Bash()]", "disallowedTools: `Bash()`: the parentheses are empty"),
         ("disallowedTools: {Bash: no}", "disallowedTools: must be a list"),
         ("permissionMode: paln", "permissionMode: must be one of plan, dontAsk"),
         ("isolation: maybe", "isolation: must be one of worktree, remote"),
@@ -167,6 +165,61 @@ def test_a_limit_that_cannot_be_read_never_widens_the_agent(house: House, line: 
     assert found.problems[0].startswith(f"{path}, line 3: {words}")
     entry = next(e for e in found.entries if e.name == "a")
     assert entry.error and entry.error.startswith(f"line 3: {words}") and entry.description == "d"
+
+
+@pytest.mark.spec("D5")
+@pytest.mark.parametrize(
+    ("line", "words", "left"),
+    [
+        ("tools:", "tools: is empty, so the agent has no tools", frozenset[str]()),
+        ("tools: Read, Bash(git", "tools: `Bash(git`", {"Read"}),
+        ("tools: [Read, TodoWrite]", "tools: `TodoWrite`: there is no such tool", {"Read"}),
+        ("tools: TodoRead", "tools: `TodoRead`: there is no such tool", frozenset[str]()),
+        ("disallowedTools: [Bash()]", "disallowedTools: `Bash()`: the parentheses are empty", {"Read", "TodoList"}),
+    ],
+)
+def test_a_tool_that_is_not_there_narrows_the_agent(house: House, line: str, words: str, left: set[str]) -> None:
+    path = house.write(f"{USER}/a.md", f"description: d\n{line}\n")
+    found = house.load()
+    assert [words in one for one in found.problems] == [True] and found.problems[0].startswith(f"{path}, line 3: ")
+    choice = tool_names(found.by_name["a"], ("Read", "Bash", "TodoList"))
+    assert {name for name in ("Read", "Bash", "TodoList") if choice.sees(name)} == left
+
+
+# As people write them: no two of these lines are valid YAML for the same reason, and some are not valid at all.
+NAMES = ("reviewer", "Code Reviewer", "team:reviewer", "api_reviewer-2", "\u6d4b\u8bd5-reviewer")
+DESCRIPTIONS = (
+    "Reviews changes",
+    "Use this agent when: code was written. Examples: <example>user: \"done\" assistant: 'I review'</example>",
+    'Use it after a change.\\n\\n<example>\\nContext: a "new" file\\n</example>',
+    "[beta] reviews: {style}, #tags and `code`",
+    "| reviews | and | tables",
+    "@me: *all* of it, 100%",
+    ">-\n  Reviews changes:\n  all of them",
+    'Reviews changes\n  whenever they: come\n\n  <example>\n  user: "look"\n  </example>\n',
+)
+TOOLS = (
+    "",
+    "tools: Read, Grep, Glob, Bash, TodoWrite\n",
+    "tools: [Read, Write, Edit, MultiEdit, LS, NotebookRead, Task, TodoRead]\nmodel: claude-opus-4\ncolor: #14B8A6\n",
+    "tools:\n  - Read\n  - Bash(npm run test:*)\n  - mcp__plugin_x_y__*\n  - WebFetch(domain:x.org)\nmodel: inherit\n",
+    "tools: *\npermissionMode: auto\nisolation: none\ntier: T2\nx-rules:\n  - when: asked\n",
+)
+
+
+@pytest.mark.spec("D1", "D5")
+@pytest.mark.parametrize("tools", TOOLS)
+def test_files_as_people_write_them_all_load(house: House, tools: str) -> None:
+    written = {
+        f"{name}-{n}": house.write(f"{USER}/{m}/{n}.md", f"name: {name}-{n}\ndescription: {words}\n{tools}")
+        for m, name in enumerate(NAMES)
+        for n, words in enumerate(DESCRIPTIONS)
+    }
+    found = house.load()
+    assert set(written) <= set(found.by_name)
+    gone = ("TodoWrite", "TodoRead")
+    assert all("there is no such tool" in words for words in found.problems)
+    assert len(found.problems) == (len(written) if any(word in tools for word in gone) else 0)
 
 
 @pytest.mark.spec("D5")

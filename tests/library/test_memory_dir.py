@@ -20,14 +20,28 @@ from teamwright.library.memory_dir import (
 @pytest.mark.spec("D11")
 def test_one_directory_for_each_scope(tmp_path: Path) -> None:
     state, project = tmp_path / "state", tmp_path / "project"
-    found = [memory_directory("keeper", scope, state=state, project=project) for scope in ("user", "project", "local")]
-    assert found == [
+
+    def found(name: str = "keeper") -> list[Path]:
+        places = {"state": state, "project": project, "home": tmp_path}
+        return [memory_directory(name, scope, **places) for scope in ("user", "project", "local")]
+
+    ours = [
         state / "memory/agents/keeper", project / ".teamwright/agent-memory/keeper",
         project / ".teamwright/agent-memory-local/keeper",
     ]  # fmt: skip
+    assert found() == ours
+    theirs = [
+        tmp_path / ".claude/agent-memory/keeper",
+        *(project / f".claude/agent-memory{x}/keeper" for x in ("", "-local")),
+    ]
+    for folder in theirs:
+        folder.mkdir(parents=True)
+    assert found() == theirs
+    ours[1].mkdir(parents=True)
+    assert found() == [theirs[0], ours[1], theirs[2]]
     for name in ("", "..", "a/b", "a\0"):
         with pytest.raises(SettingsError):
-            memory_directory(name, "user", state=state, project=project)
+            found(name)
 
 
 @pytest.mark.spec("D11")
@@ -64,7 +78,7 @@ def test_the_index_is_bounded_and_a_regular_file(tmp_path: Path) -> None:
 @pytest.mark.spec("D11", "A6")
 def test_only_its_own_directory_is_open_to_it(tmp_path: Path) -> None:
     state = tmp_path.resolve() / "we[i]rd*"
-    own = memory_directory("keeper", "user", state=state, project=tmp_path)
+    own = memory_directory("keeper", "user", state=state, project=tmp_path, home=tmp_path)
     rules = memory_rules(own)
 
     def may(path: Path, *, edit: bool = True) -> str:

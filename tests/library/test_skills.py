@@ -50,16 +50,21 @@ def test_names_come_from_files_and_descriptions_from_bodies(house: SkillHouse) -
 
 @pytest.mark.spec("S1")
 def test_the_nearest_wins(house: SkillHouse) -> None:
+    house.skill("x", description="user of many programs", at="home/.agents")
+    house.command("y", description="not a place for commands", at="home/.agents")
+    assert {n: s.description for n, s in house.load().by_name.items()} == {"x": "user of many programs"}
     house.skill("x", description="user claude", at="home/.claude")
+    assert house.load().by_name["x"].description == "user claude"
     house.command("x", description="user", at="home/.teamwright")
     assert house.load().by_name["x"].description == "user"
     house.command("x", description="project command")
+    house.skill("x", description="project of many programs", at="project/.agents")
     house.skill("X", description="project skill")
     assert house.load().find("x") == house.load().by_name["X"] and "x" not in house.load().by_name
     house.skill("x", description="ours", at="project/.teamwright")
     house.skill("x", description="near", at="project/sub/.claude")
     assert house.load().by_name["x"].description == "near"
-    assert len(house.load().outcomes) == 6
+    assert len(house.load().outcomes) == 8
     assert house.load(cwd=house.project).by_name["x"].description == "ours"
     house.skill("x", description="policy", at="policy")
     assert house.load().by_name["x"].description == "policy"
@@ -86,7 +91,12 @@ def test_plugins_have_names_of_their_own(house: SkillHouse) -> None:
 
 def test_what_may_be_read_of_skills(house: SkillHouse) -> None:
     found = readable_folders(house.shelves())
-    assert found == (house.home / ".claude/skills", house.state / "skills", house.root / "policy/skills")
+    assert found == (
+        house.home / ".agents/skills",
+        house.home / ".claude/skills",
+        house.state / "skills",
+        house.root / "policy/skills",
+    )
 
 
 @pytest.mark.spec("D10")

@@ -54,12 +54,13 @@ async def test_the_request() -> None:
     assert want.items() <= first.headers.items()
     assert first.headers["user-agent"] == "teamwright" and int(first.headers["content-length"]) == len(first.body)
     mark = {"cache_control": {"type": "ephemeral"}}
+    tools = [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in TOOLS]
     assert first.json == {
         "model": "claude-x",
         "max_tokens": 32_000,
         "stream": True,
-        "tools": [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in TOOLS],
-        "system": [{"type": "text", "text": SYSTEM[0]}, {"type": "text", "text": SYSTEM[1], **mark}],
+        "tools": [*tools[:-1], tools[-1] | mark],
+        "system": [{"type": "text", "text": SYSTEM[0], **mark}, {"type": "text", "text": SYSTEM[1]}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "look at f", **mark}]}],
     }
     assert list(first.json) == ["model", "max_tokens", "stream", "tools", "system", "messages"]

@@ -79,7 +79,7 @@ def test_long_conversations_are_looked_up_in_stretches() -> None:
 
 def test_tuples_are_kept_by_identity_and_the_oldest_go() -> None:
     made: list[tuple[str, ...]] = []
-    once = Once[tuple[str, ...]](lambda t: made.append(t) or encode(t), most=2)
+    once = Once[tuple[str, ...], bytes](lambda t: made.append(t) or encode(t), most=2)
     things = [("a", str(n)) for n in range(3)]
     assert once.of(things[0]) is once.of(things[0])
     for thing in things:

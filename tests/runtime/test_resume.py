@@ -185,7 +185,7 @@ async def test_the_prompt_is_rendered_anew_only_when_something_changed(walker: W
     same = await walker.walk(lambda _: "two", origin=Origin(resume=first.session.id))
     assert same.model.requests[0].system == first.model.requests[0].system
     other = await walker.walk(lambda _: "x", origin=Origin(resume=first.session.id), append_system_prompt="More.")
-    assert other.model.requests[0].system[-1] == "More." and "New instructions." in "".join(
+    assert other.model.requests[0].system[-2] == "More." and "New instructions." in "".join(
         other.model.requests[0].system
     )
     assert [e.reason for e in events(transcript(walker)) if isinstance(e, Rendered)] == ["start", "resume"]

@@ -151,6 +151,18 @@ def test_a_question_has_everything_that_a_person_needs_and_allow_runs_it(program
     assert live.end().rc == 0 and (program.project / "f").exists()
 
 
+@pytest.mark.spec("M5", "D2")
+def test_a_question_of_a_sub_agent_has_the_color_of_its_definition(program: Program) -> None:
+    painter = json.dumps({"painter": {"description": "d", "prompt": "p", "color": "purple"}})
+    asked = tool("Agent", description="d", prompt="SCRIPT:child", subagent_type="painter")
+    live = program.talk({"main": [asked, "done"], "child": [bash("touch f"), "painted"]}, "--agents", painter)
+    live.say("SCRIPT:main")
+    question = live.question()
+    assert question["request"]["agent_color"] == "purple" and question["request"]["agent_id"]
+    live.answer(question, behavior="deny", message="no")
+    assert live.end().rc == 0
+
+
 @pytest.mark.spec("M10")
 def test_one_yes_to_a_change_of_files_covers_the_next(program: Program) -> None:
     """Inside the working directories the mode covers it; outside, the directory as well."""

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -122,8 +123,11 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
             ("tw.main.out.log.worker.worker", False, False),
             ("tw.main.out.lines.lead.lead.a1", False, False),
             ("tw.other.log.lead.lead", False, False),
-            ("$O.tw_main.C.x", True, True),
-            ("$O.tw_main_lead.C.x", False, True),
+            ("$O.tw_main.C.worker.worker.x", True, False),
+            ("$O.tw_main.M.worker.worker.x", True, False),
+            ("$O.tw_main.C.lead.lead.x", False, True),
+            ("$O.tw_main.M.worker.other.x", False, False),
+            ("$O.tw_main_lead.C.lead.lead.x", False, True),
             ("$JS.API.STREAM.INFO.TW_main_LOG", True, True),
             ("$JS.API.DIRECT.GET.TW_main_LINES", True, True),
             ("$JS.API.STREAM.CREATE.TW_x", False, True),
@@ -137,6 +141,30 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
             assert await may_publish(worker, subject) is workers, subject
             assert await may_publish(lead, subject) is leads, subject
     finally:
+        await worker.close()
+        await lead.close()
+
+
+@pytest.mark.spec("Z24")
+async def test_what_is_stored_no_worker_replaces_or_removes(engine: Path, tmp_path: Path):
+    """Neither by a record of its own for the name of another's, nor by a header that rolls a subject up."""
+    lead = await with_patience(lambda: open_space(at(engine, "lead"), tmp_path / "lead", Joining()))
+    worker = await open_space(at(engine, "worker"), tmp_path / "worker", Joining(role="worker", patience=5))
+    bad = await connect(at(engine, "worker"), "bad")
+    try:
+        await lead.objects.put_bytes("code/x", b"theirs")
+        await worker.objects.put_bytes("code/x", b"mine")
+        for rolled in ("all", "sub"):
+            for kind in "CM":
+                said = await bad.publish(f"$O.tw_main.{kind}.worker.worker.y", b"{}", {"Nats-Rollup": rolled})
+                assert "rollup not permitted" in said["error"]["description"]
+        assert await worker.objects.get_bytes("code/x") == b"theirs"
+        await lead.objects.remove("code/x")
+        assert not await worker.objects.has("code/x"), "whoever stored it, a lead removes it"
+        await worker.objects.put_bytes("code/x", b"again")
+        assert await lead.objects.get_bytes("code/x") == b"again"
+    finally:
+        await bad.close()
         await worker.close()
         await lead.close()
 
@@ -171,6 +199,35 @@ def test_a_space_that_cannot_be_made_is_told_beside_the_server(program: Program,
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.mark.spec("Z24", "Z30")
+def test_a_worker_waits_for_the_first_lead_of_a_server_of_ones_own(program: Program, tmp_path: Path):
+    directory, said = init(program, tmp_path / "engine"), tmp_path / "said"
+    server = Path(sys.executable).with_name("nats-server")
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen([server, "-c", "server.conf"], cwd=directory, **silent)]
+    try:
+        wait_file(directory / "server.pid")
+        with said.open("w") as words:
+            argv = [*ARGV, "worker", "--join", f"@{directory}/worker.url", "--name", "early"]
+            started.append(subprocess.Popen(argv, env=program.env, stdout=words, stderr=words))
+
+        def wait_for(part: str) -> None:
+            limit = time.monotonic() + _LIMIT
+            while part not in said.read_text():
+                assert time.monotonic() < limit and started[1].poll() is None, said.read_text()
+                time.sleep(0.02)
+
+        wait_for("The worker joins as soon as one does.")
+        assert program.run("-p", "hi", "--engine", f"@{directory}/lead.url", script=["hello"]).out == "hello\n"
+        wait_for("early has joined")
+        assert said.read_text().count("No lead has opened the space") == 1
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(30)
 
 
 @pytest.mark.spec("Z24")

@@ -1,6 +1,7 @@
 """The library's questions: one at a time, as a stream, in one line; wrong arguments are errors at once."""
 
 import base64
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
@@ -68,6 +69,42 @@ async def test_questions_at_once_are_answered_one_after_the_other(place: dict[st
                 for n in range(4):
                     group.start_soon(ask, n)
     assert got == {n: f"answer to {n}" for n in range(4)}
+
+
+QUESTION = re.compile(r"question (\w+)")
+
+
+@pytest.mark.anyio
+async def test_among_mail_and_notices_each_question_gets_its_own_answer(place: dict[str, Any]) -> None:
+    """Teammates write and commands end all the time, and the turn that answers goes on with what they say."""
+    mates, notes, jobs = 3, 12, 6
+
+    def play(request: Request) -> Any:
+        said = "\n".join(m.text for m in request.messages if m.role == "user")
+        step = sum(m.role == "assistant" for m in request.messages)
+        if 'teammate_id="team-lead"' in said:
+            return call("SendMessage", to="team-lead", message=f"note {step}", summary="x") if step < notes else "done"
+        if step == 0:
+            return call("TeamCreate", team_name="crew")
+        if step == 1:
+            team = [call("Agent", name=f"m{n}", description="d", prompt="write") for n in range(mates)]
+            return [*team, *(call("Bash", command="true", run_in_background=True) for _ in range(jobs))]
+        asked = QUESTION.findall(request.messages[-1].text)
+        return f"answer to {asked[-1]}" if asked else "noted"  # what others write
+
+    got: dict[str, str] = {}
+    with anyio.fail_after(LIMIT * 2):
+        async with session(model=ScriptedModel(play), permission_mode="bypassPermissions", **place) as agent:
+
+            async def ask(name: str) -> None:
+                for n in range(10):
+                    got[f"{name}{n}"] = (await agent.ask(f"question {name}{n}")).text
+
+            await agent.ask("question begin")
+            async with anyio.create_task_group() as group:
+                for name in "abc":
+                    group.start_soon(ask, name)
+    assert got == {name: f"answer to {name}" for name in got} and len(got) == 30
 
 
 @pytest.mark.anyio

@@ -57,7 +57,8 @@ def test_a_run_prints_three_lines_and_the_next_one_only_what_is_wrong(bakery: Pr
 @pytest.mark.spec("BR10")
 def test_the_doctor_lists_everything_that_is_not_used(bakery: Program) -> None:
     assert bakery.run("trust").rc == 0
-    found = json.loads(bakery.run("doctor", "--json", "--model", f"script/{bakery.root}/none.json").out)
+    env = {"CLAUDE_CODE_USE_TELEPATHY": "1", "CLAUDE_CODE_FORK_SUBAGENT": "1"}
+    found = json.loads(bakery.run("doctor", "--json", "--model", f"script/{bakery.root}/none.json", env=env).out)
     unused = [one["words"] for one in found if one["about"] == "not used"]
     for words in (
         "miller.md, line 7: field `subtask` is not used",
@@ -65,9 +66,10 @@ def test_the_doctor_lists_everything_that_is_not_used(bakery: Program) -> None:
         "setting `extraKnownMarketplaces` is not used: a project cannot add one",
         "hook event `InstructionsLoaded` is not used",
         "plugin `icing@corner` is not used: it is not on this disk",
+        "the variable CLAUDE_CODE_USE_TELEPATHY has no effect here",
     ):
         assert any(words in line for line in unused), words
-    assert not any("MAX_THINKING" in line for line in unused)
+    assert not any("MAX_THINKING" in line or "FORK_SUBAGENT" in line for line in unused)
 
 
 @pytest.mark.spec("BR5", "BR10")

@@ -304,6 +304,8 @@ def test_the_setting_that_turns_forks_on_does_not_hold_without_a_person(program:
         ((), {}, "completed"),
         (("--fork",), {}, "async_launched"),
         ((), {"env": {"TEAMWRIGHT_FORK": "1"}}, "async_launched"),
+        ((), {"env": {"CLAUDE_CODE_FORK_SUBAGENT": "true"}}, "async_launched"),
+        ((), {"env": {"FEATURE_FORK_SUBAGENT": "1", "CLAUDE_CODE_COORDINATOR_MODE": "0"}}, "async_launched"),
     ]:
         ran = program.prompt([go, "x", "x"], "--settings", settings, *args, **more)
         own = [line for line in ran.lines if line["type"] == "user" and line["parent_tool_use_id"] is None]

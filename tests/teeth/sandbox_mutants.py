@@ -37,7 +37,13 @@ SANDBOX_MUTANTS = [
         f"{_BOX}::test_no_thread_of_ours_is_in_reach_of_a_program[landlock-me]",
     ),
     (
-        "host/sandbox/ground/layout.py",
+        "host/sandbox/ground/terrain.py",
+        "(*AT_HOME, *_dotted(home))",
+        "AT_HOME",
+        "host/sandbox/test_box_attacks.py::test_a_home_that_is_worked_in_keeps_what_runs_by_itself[bwrap-me]",
+    ),
+    (
+        "core/permissions/protected.py",
         '".mcp.json", ".vscode"',
         '".vscode"',
         f"{_NAMES}::test_protected_names_stay_as_they_are[bwrap-append]",
@@ -53,6 +59,24 @@ SANDBOX_MUTANTS = [
         "            self._undo(in_git)\n",
         "",
         f"{_NAMES}::test_in_a_git_directory_it_is_gone_before_the_command_ends[bwrap-me]",
+    ),
+    (
+        "host/sandbox/guard/planted.py",
+        "            self._undo_linked()\n",
+        "",
+        "host/sandbox/test_box_made.py::test_where_an_index_leads_it_is_gone_before_the_command_ends[bwrap-me]",
+    ),
+    (
+        "host/sandbox/guard/planted.py",
+        "        self._undo(self._strange(now))\n",
+        "",
+        "host/sandbox/test_box_made.py::test_a_repository_at_the_root_itself[landlock-me]",
+    ),
+    (
+        "host/sandbox/guard/planted.py",
+        "for guard in tuple(_living):",
+        "for guard in (self,):",
+        "host/sandbox/test_box_made.py::test_another_program_that_still_runs_made_it[bwrap]",
     ),
     (
         "host/sandbox/connections/upstream.py",

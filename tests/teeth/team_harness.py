@@ -16,6 +16,10 @@ from msgspec import Struct
 from team_brain import LEAD, Brain
 from team_ledger import Figures, check
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from program import Family
+
 LIMIT = 60.0  # seconds until a team must be at rest
 PATIENCE = 8.0  # seconds after which a run that its crash point did not kill is killed from outside
 MODEL = "anthropic/claude-sonnet-4-6"
@@ -58,6 +62,7 @@ class Crew:
         self.session = str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
         self.round = 0
         self.figures = Figures()
+        self.family = Family()
         self.killed: set[int] = set()  # each process counts separately
         self.env = {
             "HOME": str(self.home), "TEAMWRIGHT_HOME": str(self.state), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
@@ -70,21 +75,12 @@ class Crew:
     # --- processes
 
     def processes(self) -> dict[int, str]:
-        """All live processes of this home, by pid: lead, mate or other."""
-        mark = f"TEAMWRIGHT_HOME={self.state}".encode()
+        """All live processes of this team, by pid: lead, mate or other."""
         found: dict[int, str] = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    words = (entry / "cmdline").read_bytes().split(b"\0")
-                    ours = b"teamwright" in words
-                    kind = "mate" if ours and b"teammate" in words else "lead" if ours and b"-p" in words else "other"
-                    if words != [b""]:  # a zombie
-                        found[int(entry.name)] = kind
-            except (OSError, ProcessLookupError):
-                continue
+        for pid, words in self.family.living().items():
+            ours = b"teamwright" in words
+            kind = "mate" if ours and b"teammate" in words else "lead" if ours and b"-p" in words else "other"
+            found[pid] = kind
         return found
 
     def shoot(self, whom: str) -> None:
@@ -108,28 +104,21 @@ class Crew:
 
     def start(self, **env: str) -> subprocess.Popen[bytes]:
         self.round += 1
-        prompt = f"CREW:{LEAD} ROUND:{self.round} {self.plan}".rstrip()
         begun = self.transcript is not None and self.transcript.read_bytes().count(b"\n") > 0
         if not begun and self.transcript is not None:
             self.transcript.unlink()  # killed before its first line: the program says that there is nothing to resume
         which = ["--resume", self.session] if begun else ["--session-id", self.session]
         self.figures.resumes += begun
-        argv = [
-            *ARGV,
-            "-p",
-            prompt,
-            "--model",
-            MODEL,
-            "--dangerously-skip-permissions",
-            "--teammate-mode",
-            self.mode,
-            *which,
-        ]
-        with (self.root / "out").open("ab") as out, (self.root / "err").open("wb") as err:
+        modes = ["--dangerously-skip-permissions", "--teammate-mode", self.mode]
+        argv = [*ARGV, "-p", self.prompt(), "--model", MODEL, *modes, *which]
+        with (self.root / "out").open("ab") as out, (self.root / "err").open("wb") as err, self.family.grows():
             return subprocess.Popen(
                 argv, cwd=self.project, env=self.env | env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                 start_new_session=True,
             )  # fmt: skip
+
+    def prompt(self) -> str:
+        return f"CREW:{LEAD} ROUND:{self.round} {self.plan}".rstrip()
 
     # --- runs
 

@@ -73,8 +73,8 @@ MUTANTS = [
     ),
     (
         "core/data/letter.py",
-        'if at_rest or x.priority != "later"',
-        "if True",
+        'return at_rest or not (letter.priority == "later"',
+        "return True or (letter.priority",
         "core/test_letter.py::test_later_letters_come_only_at_rest",
     ),
     (
@@ -171,6 +171,18 @@ MUTANTS = [
         "        with anyio.CancelScope(shield=True):\n            return await",
         "        if True:\n            return await",
         "store/test_group_commit.py::test_a_cancelled_runner_still_runs_what_the_others_wait_for",
+    ),
+    (
+        "core/permissions/path_rules.py",
+        ' or (place.endswith("/.") and folded(path).startswith(folded(place)))',
+        "",
+        "core/test_permission.py::test_in_a_home_that_is_worked_in_every_name_with_a_dot_is_protected",
+    ),
+    (
+        "runtime/teams/remote/permission_relay.py",
+        "        guarded = self._protected(desk)\n",
+        "        guarded = ()\n",
+        "walks/test_team_places.py::test_what_runs_later_in_a_home_is_asked_wherever_the_teammate_runs[local]",
     ),
     *ENGINE_MUTANTS,
 ]

@@ -126,6 +126,33 @@ MUTANTS = [
         "    return words[at], plain\n",
         "sh -c \"echo \\$'\\\\'; touch PW #'\"",
     ),
+    # find runs everything where it was started itself, and so does code that it carries.
+    (
+        "host/shell/simple_command.py",
+        "where = _fed(setting, known) if here else anywhere\n",
+        "where = _fed(setting, known)\n",
+        "find chest -name key -execdir cat key \\;",
+    ),
+    (
+        "host/shell/statements.py",
+        "        inner = Walk(CwdTracker(self.where.around, cwds), self",
+        "        inner = Walk(CwdTracker(self.where.around, self.where.cwds), self",
+        "find chest -name key -execdir bash -c 'cat key' \\;",
+    ),
+    # What find runs makes no link.
+    (
+        "host/shell/simple_command.py",
+        ", self.links or part.links\n",
+        ", self.links\n",
+        "find . -maxdepth 0 -exec ln -s ../../box sub/deep/q \\; && touch sub/deep/q/../../PW",
+    ),
+    # In an unknown directory, nothing that is moved is a home.
+    (
+        "host/shell/programs/destructive.py",
+        'name in (".", "..", *home.split("/")) or',
+        "",
+        "find $PWD -maxdepth 0 -execdir mv ../home ../gone \\;",
+    ),
     # find ends what it runs at any plus sign.
     (
         "host/shell/programs/wrappers.py",

@@ -66,6 +66,16 @@ def test_the_whole_is_kept_in_a_private_file(tmp_path: Path) -> None:
     assert bounded(whole, most=2_000, spill=tmp_path / "spill") != shown  # another file
 
 
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_long_result_costs_little_if_the_rest_is_in_a_file(tmp_path: Path, keep: bool) -> None:
+    lines = [f"line {n}" for n in range(20_000)]
+    shown = bounded("\n".join(lines), spill=tmp_path / "spill" if keep else None)
+    assert shown.startswith("line 0\n") and shown.endswith("\nline 19999")
+    assert (7_500 < len(shown) < 8_400) if keep else (28_000 < len(shown) <= 30_000)
+    assert bounded("x" * 30_000, spill=tmp_path / "none") == "x" * 30_000
+
+
 def test_a_spill_that_fails_costs_only_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "could not be kept" in bounded("x" * 5_000, most=1_000, spill=tmp_path / "file/below")

@@ -14,6 +14,7 @@ from teamwright.core.ports import ToolContext
 from teamwright.tools.files.edit import EDIT
 from teamwright.tools.files.matching import decode, find_places, replacement
 from teamwright.tools.files.read import READ
+from teamwright.tools.files.search import GREP
 from teamwright.tools.files.write import WRITE
 
 
@@ -163,21 +164,62 @@ def test_only_the_named_bytes_change(head: bytes, old: str, tail: bytes, new: st
     assert content.endswith(after)
 
 
+CHANGES = [
+    (EDIT, {"old_string": "old", "new_string": "new"}),
+    (EDIT, {"old_string": "o", "new_string": "0", "replace_all": True}),
+    (WRITE, {"content": "new"}),
+]
+
+
 @pytest.mark.spec("A4")
-@pytest.mark.parametrize(
-    ("tool", "args"), [(EDIT, {"old_string": "old", "new_string": "new"}), (WRITE, {"content": "new"})]
-)
-def test_what_was_not_read_or_has_changed_is_refused(ctx: ToolContext, tool: object, args: dict[str, str]) -> None:
+@pytest.mark.parametrize(("tool", "args"), CHANGES)
+def test_what_has_changed_is_refused(ctx: ToolContext, tool: object, args: dict[str, str]) -> None:
     path = ctx.desk.cwd / "f"
-    path.write_text("old")
-    assert "not been read" in refused(tool, ctx, file_path="f", **args)
+    path.write_text("old ox")
     use(READ, ctx, file_path="f")
-    path.write_text("old and theirs")
+    path.write_text("old ox and theirs")
     assert "changed since" in refused(tool, ctx, file_path="f", **args)
-    assert path.read_text() == "old and theirs"
+    assert path.read_text() == "old ox and theirs"
     use(READ, ctx, file_path="f")
     use(tool, ctx, file_path="f", **args)
-    assert path.read_text().startswith("new")
+    assert "theirs" not in path.read_text() or "old" not in path.read_text()
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize(("tool", "args"), CHANGES)
+@pytest.mark.parametrize("search", [None, "content", "files_with_matches"])
+def test_a_text_that_occurs_once_is_proof_enough(
+    ctx: ToolContext, tool: object, args: dict[str, str], search: str | None
+) -> None:
+    """Nobody reads a file again of which a search has just shown the line; to replace it, all of it must be known."""
+    path = ctx.desk.cwd / "f"
+    path.write_text("old ox")
+    if search:
+        use(GREP, ctx, pattern="old", output_mode=search)
+    if tool is EDIT and "replace_all" not in args:
+        use(tool, ctx, file_path="f", **args)
+        assert path.read_text() == "new ox"
+    else:
+        assert "has not been read" in refused(tool, ctx, file_path="f", **args) and path.read_text() == "old ox"
+
+
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("where", [{}, {"path": "f"}])
+def test_a_search_shows_the_state_that_an_edit_relies_on(ctx: ToolContext, where: dict[str, str]) -> None:
+    path, edit = ctx.desk.cwd / "f", {"old_string": "old", "new_string": "new"}
+    path.write_text("old ox")
+    use(READ, ctx, file_path="f")
+    path.write_text("old ox, formatted")
+    assert "changed since" in refused(EDIT, ctx, file_path="f", **edit)
+    assert use(GREP, ctx, pattern="old", output_mode="content", **where).seen
+    assert "has not been read" in refused(WRITE, ctx, file_path="f", content="x")
+    path.write_text("old ox, formatted twice")
+    assert "changed since" in refused(EDIT, ctx, file_path="f", **edit)
+    use(GREP, ctx, pattern="old", output_mode="content", **where)
+    use(EDIT, ctx, file_path="f", **edit)
+    assert use(GREP, ctx, pattern="new", output_mode="content", **where).seen == (), "all of it is known already"
+    use(WRITE, ctx, file_path="f", content="x")
+    assert path.read_text() == "x"
 
 
 @pytest.mark.spec("A4")

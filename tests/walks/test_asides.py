@@ -8,7 +8,7 @@ import pytest
 from aside_kit import KINDS, SUMMARIES, Thinker, kind_of, kinds, seen, settings, stage
 
 from conftest import Walker
-from crew import after, agent, bash, crew
+from crew import NO_ANSWERS, after, agent, bash, crew
 from program import Program, tool
 from teamwright.core.data.event import JobEnded, JobProgressed, Suggested, TurnEnded
 from teamwright.core.data.message import Request
@@ -108,9 +108,9 @@ async def test_an_end_in_good_order_waits_for_the_suggestion(walker: Walker) -> 
 
 
 @pytest.mark.spec("I5", "B5")
-async def test_a_background_agent_says_in_one_line_what_it_does(walker: Walker) -> None:
+@pytest.mark.parametrize("talk", [[agent("kid", run_in_background=True), "waits", "done"], [agent("kid"), "done"]])
+async def test_an_agent_says_in_one_line_what_it_does(walker: Walker, talk: list[Any]) -> None:
     words = " ".join(f"w{n}" for n in range(20))
-    talk = [agent("kid", run_in_background=True), "waits", "done"]
     async with crew(walker, stage(talk, summary=f"`{words}`\nmore"), settings=settings(**SUMMARIES)) as walk:
         await walk.play()
     told = [e.summary for e in walk.of(JobProgressed) if e.summary]
@@ -135,13 +135,6 @@ async def test_summaries_come_at_most_every_so_many_seconds(walker: Walker) -> N
 
 
 @pytest.mark.spec("I5")
-async def test_a_foreground_agent_is_not_asked(walker: Walker) -> None:
-    async with crew(walker, stage([agent("kid"), "done"], summary="x"), settings=settings(**SUMMARIES)) as walk:
-        await walk.play()
-    assert "summary" not in kinds(walk)
-
-
-@pytest.mark.spec("I5")
 @pytest.mark.parametrize("fault", [ModelError("no", "auth"), "hang"])
 async def test_a_summary_that_fails_or_hangs_disturbs_nobody(walker: Walker, fault: Any) -> None:
     thinker = Thinker()
@@ -157,6 +150,22 @@ async def test_a_summary_that_fails_or_hangs_disturbs_nobody(walker: Walker, fau
         assert "a summary of agent" in (walker.home / ".teamwright/logs/teamwright.log").read_text()
     else:
         assert kinds(walk).count("summary") == 1  # one at a time
+
+
+# --- how the answers end
+
+
+@pytest.mark.spec("B12", "I3", "I5")
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+async def test_words_that_did_not_end_by_themselves_are_used_for_nothing(walker: Walker, kind: str) -> None:
+    talk = [agent("kid", run_in_background=True), "waits", "done"]
+    asked = dict.fromkeys(["suggest", "summary", "check"], NO_ANSWERS[kind])
+    own = settings(promptSuggestions=True, handOffCheck=True, **SUMMARIES)
+    async with crew(walker, stage(talk, **asked), settings=own) as walk:
+        await walk.play()
+    assert set(asked) <= set(kinds(walk)) and walk.of(Suggested) == []
+    assert not [event for event in walk.of(JobProgressed) if event.summary]
+    assert "Warning of the check" not in str(walk.model.requests)
 
 
 # --- the program

@@ -12,6 +12,7 @@ from crew import ID, LIMIT, Crew, after, agent, bash, crew, ended_calls, marking
 from teamwright.core.data.event import JobEnded, LettersTaken
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import StopAll, StopJob
+from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
@@ -40,6 +41,26 @@ async def test_launched_at_once_and_told_later(walker: Walker) -> None:
     assert parts["summary"] == 'Agent "does child" (general-purpose) has finished'
     assert parts["status"] == "completed" and parts["result"] == "the report" and "total_tokens: " in parts["usage"]
     assert end.text == "heard" and len(play.requests()) == 3
+
+
+@pytest.mark.spec("Q2", "B10")
+async def test_an_end_is_told_between_two_calls(walker: Walker) -> None:
+    """Of an agent as of a command: the turn that is under way hears of it, and no further one begins."""
+    ends = 0
+
+    async def both_ended(request: Request) -> Any:
+        nonlocal ends
+        while ends < 2:
+            await play.until(JobEnded)
+            ends += 1
+        return bash("true")
+
+    begun = [agent("child", **BACK), call("Bash", command="echo built", **BACK)]
+    async with crew(walker, {"main": [begun, both_ended, "heard both"], "child": ["the report"]}) as play:
+        end = await play.play()
+    assert end.text == "heard both" and len(play.requests()) == 3
+    heard = play.requests()[-1].messages[-1].text
+    assert "the report" in heard and "built" in heard and heard.count("<task-notification>") == 2
 
 
 @pytest.mark.spec("Q6", "Q2", "Q3")
@@ -229,6 +250,26 @@ async def test_whoever_waits_for_its_own_takes_no_place(walker: Walker, more: di
     assert all("report of one" in text for text, _ in results(play.requests()[1].messages[-1]))
 
 
+@pytest.mark.spec("B8")
+async def test_whoever_waits_for_approval_takes_no_place(walker: Walker) -> None:
+    worked = anyio.Event()
+
+    async def answer(_: Question) -> Decision:
+        with anyio.fail_after(LIMIT):
+            await worked.wait()
+        return Allow()
+
+    scripts = {
+        "main": [agent("one"), "end"],
+        "one": [agent("two", **BACK), bash("touch allowed"), "report of one"],
+        "two": [marking(worked, "report of two")],
+    }
+    walker.env["TEAMWRIGHT_MAX_AGENTS"] = "1"
+    async with crew(walker, scripts, mode="default", answer=answer) as play:
+        await play.play()
+    assert (walker.project / "allowed").exists()
+
+
 @pytest.mark.spec("B10")
 async def test_the_output_file_is_read_unasked_in_every_mode(walker: Walker) -> None:
     path = r"{{re:output file: (\S+)}}"
@@ -308,8 +349,9 @@ async def test_a_prompt_of_five_megabytes(walker: Walker) -> None:
 
 
 @pytest.mark.spec("G4", "P12")
-async def test_without_background_jobs_the_parameter_is_hidden_ignored_and_said_so(walker: Walker) -> None:
-    walker.env["TEAMWRIGHT_DISABLE_BACKGROUND"] = "1"
+@pytest.mark.parametrize("name", ["TEAMWRIGHT_DISABLE_BACKGROUND", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"])
+async def test_without_background_jobs_the_parameter_is_hidden_ignored_and_said_so(walker: Walker, name: str) -> None:
+    walker.env[name] = "1"
     async with crew(walker, {"main": [agent("child", **BACK)], "child": ["report"]}) as play:
         await play.play()
     spec = next(t for t in play.requests()[0].tools if t.name == "Agent")
@@ -319,10 +361,15 @@ async def test_without_background_jobs_the_parameter_is_hidden_ignored_and_said_
 
 
 @pytest.mark.spec("G1", "G2", "R8", "P3", "P4")
-@pytest.mark.parametrize("mode", ["coordinator", "assistant", "proactive"])
+@pytest.mark.parametrize("mode", ["coordinator", "assistant", "proactive", "CLAUDE_CODE_COORDINATOR_MODE"])
 async def test_modes_that_send_everything_to_the_background(walker: Walker, mode: str) -> None:
+    if mode.isupper():
+        walker.env[mode], mode = "1", "coordinator"
+        modes: dict[str, bool] = {}
+    else:
+        modes = {mode: True}
     scripts = {"main": [agent("child", model="haiku") if mode == "coordinator" else agent("child")], "child": ["r"]}
-    async with crew(walker, scripts, **{mode: True}) as play:
+    async with crew(walker, scripts, **modes) as play:
         await play.play()
     assert ended_calls(play)[0].data["status"] == "async_launched" and len(play.notices) == 1
     spec = next(t for t in play.requests()[0].tools if t.name == "Agent")

@@ -78,7 +78,7 @@ async def test_an_agent_knows_the_skills_of_its_definition(walker: Walker) -> No
     scripts = {"main": [agent("child", subagent_type="cook"), "end"], "child": ["report"]}
     async with crew(walker, scripts, trust=True) as walk:
         await walk.play()
-        assert "Never boil the noodles twice." in walk.requests("child")[0].system[-1]
+        assert "Never boil the noodles twice." in walk.requests("child")[0].system[-2]
     assert any("bread" in w.text for w in walk.of(Warned))
 
 
@@ -103,8 +103,8 @@ async def test_an_agent_writes_its_memory_and_knows_it_the_next_time(walker: Wal
         await walk.play()
         first, second = walk.requests("first"), walk.requests("second")[0]
         assert [error for _, error in results(first[1].messages[-1])] == [False, True]
-        assert str(place) in first[0].system[-1] and "kettle" not in first[0].system[-1]
-        assert "the kettle is blue" in second.system[-1]
+        assert str(place) in first[0].system[-2] and "kettle" not in first[0].system[-2]
+        assert "the kettle is blue" in second.system[-2]
     assert (place / "MEMORY.md").is_file() and not (walker.project / "other.md").exists()
 
 

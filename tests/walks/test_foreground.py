@@ -38,6 +38,16 @@ async def test_the_result_has_all_its_fields(walker: Walker, kind: str | None) -
     assert "does child" not in play.requests("child")[0].messages[0].text  # the description is for people
 
 
+@pytest.mark.spec("A9", "R1")
+async def test_names_of_another_program_are_understood(walker: Walker) -> None:
+    asked = call("Task", description="asks", prompt="SCRIPT:child", subagent_type="claude-code-guide")
+    async with crew(walker, {"main": [asked, "all done"], "child": ["the page on hooks says so"]}) as play:
+        await play.play()
+    (ended,) = ended_calls(play)
+    assert ended.data["agentType"] == "guide" and "the page on hooks" in ended.content[0].text
+    assert [one.name for one in play.requests()[1].messages[1].calls] == ["Agent"]
+
+
 @pytest.mark.spec("O3")
 async def test_a_one_shot_built_in_leaves_out_id_and_usage(walker: Walker) -> None:
     async with crew(walker, {"main": [agent("child", subagent_type="explore")], "child": ["found it"]}) as play:

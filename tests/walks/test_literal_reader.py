@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from sandbox_kit import need, use
 from team_steps import create, mate, shutdown, state_of, task, tasks, texts, until
 
 from conftest import Walker
@@ -127,3 +128,13 @@ async def test_without_a_person_the_plan_is_the_answer(walker: Walker) -> None:
         await play.play("Paint the wall.")
     first = play.model.requests[0].messages[0].text
     assert "answer with the plan" in first and "ExitPlanMode" not in first and len(play.model.requests) == 1
+
+
+@pytest.mark.spec("M10", "V1", "A15")
+@pytest.mark.parametrize(("sandbox", "ran"), [(True, True), (False, False)])
+async def test_in_the_sandbox_it_proves_its_work(walker: Walker, sandbox: bool, ran: bool) -> None:
+    """Nobody is there to be asked, and yet all commands run: the prompt has to say so."""
+    use(walker, need("bwrap"))
+    async with crew(walker, ScriptedModel(Reader([])), mode="default", sandbox=sandbox) as play:
+        await play.play("Prove it: run: `echo passed | tee proof`")
+    assert (walker.project / "proof").exists() == ran and len(play.model.requests) == 1 + ran

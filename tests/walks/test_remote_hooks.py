@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from program import bash
+from program import bash, tool
 from remote_stage import Stage, away, ended, notices
 
 
@@ -65,6 +65,16 @@ def test_what_a_hook_wants_asked_about_a_worker_is_asked(stage: Stage) -> None:
 @pytest.mark.spec("Z15")
 def test_what_a_hook_adds_to_a_call_on_a_worker_is_read_there(stage: Stage) -> None:
     assert "mind-the-gap" in play(stage, hooks(stage, "PreToolUse", additionalContext="mind-the-gap"))
+
+
+@pytest.mark.spec("A6", "Z15")
+def test_a_rule_on_a_whole_tool_does_not_cover_the_state_of_a_worker(stage: Stage) -> None:
+    """The lead decides, but what is protected there only the worker knows."""
+    state = stage.worker("w1", TEAMWRIGHT_HOME=str(stage.root / "w1/mine")).home / "mine"
+    writes = [[tool("Write", file_path=str(place / "made"), content="x")] for place in (state, stage.root)]
+    model = stage.script(main=[[away("far")], ["waiting"], ["end"]], far=[*writes, ["end"]])
+    ran = ended(stage.start(model, "--permission-mode", "acceptEdits", "--allowed-tools", "Write"))
+    assert ran.rc == 0 and (stage.root / "made").exists() and not (state / "made").exists(), ran.err
 
 
 @pytest.mark.spec("Z15", "M6")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Walker
-from crew import after, bash, check_valid, crew
+from crew import NO_ANSWERS, after, bash, check_valid, crew
 from program import Program
 from teamwright.core.data.event import Compacted, Warned
 from teamwright.core.data.message import Request
@@ -88,7 +88,7 @@ async def test_one_that_fills_up_again_each_time_ends_with_what_fills_it(walker:
     model = player(lambda _, n: long(25_000) if n < 30 else "end")
     async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
         end = await walk.play()
-        assert end.reason == "failed" and "3 times in a row: the contents of a Bash result have about 6," in end.error
+        assert end.reason == "failed" and "3 times: the contents of a Bash result have about 6," in end.error
         assert sum(is_summary(r) for r in model.requests) == 3 and len(model.requests) == 7
         assert walk.session.main.history.ended == end
         again = await walk.play("something smaller")  # tried anew
@@ -119,12 +119,13 @@ async def test_a_refusal_without_a_figure_does_not_make_the_window_smaller_than_
 
 
 @pytest.mark.spec("I8")
-async def test_a_reply_that_leaves_room_begins_the_count_anew(walker: Walker) -> None:
-    """Every second reply is short: the window fills again, but never right after a compaction."""
-    model = player(lambda _, n: (long(25_000) if n % 2 else bash("echo 1")) if n < 20 else "end")
+@pytest.mark.parametrize("between", [1, 2, 5])
+async def test_calls_that_each_fill_the_window_are_counted_whatever_lies_between(walker: Walker, between: int) -> None:
+    model = player(lambda _, n: (bash("echo 1") if n % (between + 1) else long(25_000)) if n < 60 else "end")
     async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
         end = await walk.play()
-    assert end.text == "end" and sum(is_summary(r) for r in model.requests) == 10
+    assert end.reason == "failed" and "3 times: the contents of a Bash result have about 6," in end.error
+    assert sum(is_summary(r) for r in model.requests) == 3
 
 
 @pytest.mark.spec("I1", "I8")
@@ -144,15 +145,53 @@ async def test_a_summary_that_would_fill_the_window_itself_loses_its_middle(walk
     assert "how it begins" in text and "how it ends" in text and "characters left out" in text and len(text) < 20_000
 
 
-@pytest.mark.spec("I8")
-async def test_summaries_that_fail_count_too(walker: Walker) -> None:
+@pytest.mark.spec("I1", "I8")
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+async def test_only_a_reply_that_ended_by_itself_and_without_calls_is_a_summary(walker: Walker, kind: str) -> None:
+    """It is asked for three times; then the conversation stays, and is ended once it is larger than the window."""
+
     def step(request: Request) -> Any:
-        return bash("true") if is_summary(request) else long(25_000)
+        return NO_ANSWERS[kind] if is_summary(request) else long(25_000)
 
     model = ScriptedModel(step)
     async with crew(walker, model, **BARE, settings=_windows(5_000)) as walk:
-        end = await walk.play()
-    assert end.reason == "failed" and len(model.requests) == 7 and not walk.of(Compacted)
+        end = await walk.play("paint it blue")
+    assert end.reason == "failed" and "could not be shortened, 3 times in a row: the contents of a Bash" in end.error
+    assert not walk.of(Compacted) and sum(is_summary(r) for r in model.requests) == 9
+    told = [event.text for event in walk.of(Warned)]
+    assert len(told) == 3 and all("no summary, though asked 3 times" in words for words in told)
+    first, second, third = [r.messages[-1].text for r in model.requests if is_summary(r)][:3]
+    assert "no summary" not in first and "no summary" in second and second == third
+    assert "paint it blue" in str(model.requests[-1].messages)
+
+
+@pytest.mark.spec("I1")
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+async def test_a_summary_that_comes_when_it_is_asked_for_again_is_taken(walker: Walker, kind: str) -> None:
+    answers = [NO_ANSWERS[kind], NO_ANSWERS[kind], SUMMARY]
+    model = ScriptedModel(lambda request: answers.pop(0) if is_summary(request) else "an answer")
+    async with crew(walker, model) as walk:
+        await walk.play("paint it blue")
+        await walk.submit(Compact())
+    (event,) = walk.of(Compacted)
+    assert SUMMARY in event.messages[0].text and "I cannot" not in event.messages[0].text
+    assert event.usage.output > len(SUMMARY) // 4 or kind == "empty"  # what was no summary was paid for
+
+
+@pytest.mark.spec("I1", "A7")
+async def test_where_the_model_refuses_and_writes_no_summary_either_the_conversation_is_kept(walker: Walker) -> None:
+    def play(request: Request) -> Any:
+        if is_summary(request):
+            return NO_ANSWERS["a call"]
+        return bash("echo 1") if len(request.messages) == 1 else too_long()
+
+    model = ScriptedModel(play)
+    async with crew(walker, model) as walk:
+        end = await walk.play("paint it blue")
+        with pytest.raises(ModelError, match="no summary"):
+            await walk.submit(Compact())
+        assert "paint it blue" in walk.session.main.history.messages[0].text
+    assert end.reason == "failed" and "no summary" in end.error and not walk.of(Compacted)
 
 
 @pytest.mark.spec("I1")
@@ -214,7 +253,7 @@ async def test_what_the_person_answered_in_between_is_kept_as_well(walker: Walke
     asked = {"question": "Which colour?", "header": "colour", "options": [option, option | {"label": "red"}]}
     steps = [
         call("AskUserQuestion", questions=[asked]),
-        bash("touch refused"),
+        bash("touch refused &&\n  touch more"),
         [call("EnterPlanMode"), call("ExitPlanMode", plan="paint")],
         "end",
         "on",
@@ -235,7 +274,12 @@ async def test_what_the_person_answered_in_between_is_kept_as_well(walker: Walke
     async with crew(walker, model, mode="default", origin=Origin(resume=walk.session.id)) as walk:
         await walk.play("next")
     kept = model.requests[-1].messages[0].text.partition("</asked-so-far>")[0]
-    said = ["paint it", "Which colour? green, like the door", "not in this directory", "also add a changelog line"]
+    said = [
+        "paint it",
+        "Which colour? green, like the door",
+        "(to Bash: touch refused &&) No: not in this directory",
+        "also add a changelog line",
+    ]
     assert [kept.count(words) for words in said] == [1] * 4
     assert sorted(said, key=kept.index) == said and "next" not in kept
 

@@ -26,14 +26,15 @@ from team_steps import (
     task,
     texts,
     until,
+    update,
 )
 
 from conftest import Walker
-from crew import LIMIT, after, bash, crew, ended_calls, events_of
+from crew import LIMIT, after, bash, crew, ended_calls, events_of, marking
 from teamwright.core.data.event import AgentStarted, Resumed, TeamChanged
 from teamwright.core.data.message import Request
 from teamwright.core.data.op import Compact, Interrupt
-from teamwright.core.errors import UsageError
+from teamwright.core.errors import ModelError, UsageError
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 
@@ -48,6 +49,22 @@ def after_marking(first: anyio.Event, then: anyio.Event, step: Any) -> Any:
         return await after(then, step)(request)
 
     return play
+
+
+TOO_LONG = ModelError("prompt is too long: 9000 tokens > 8000 maximum", "context", status=400)
+
+
+def forgetful(*steps: Any) -> list[Any]:
+    """Plays these steps one after the other, also after its conversation was summarised."""
+    left = list(steps)
+
+    def play(request: Request) -> Any:
+        if "about to be shortened" in request.messages[-1].text:
+            return "the gist"
+        step = left.pop(0)
+        return step(request) if callable(step) else step
+
+    return [play] * len(steps)
 
 
 # --- idle and awake
@@ -159,19 +176,65 @@ async def test_interrupting_the_lead_does_not_touch_its_teammates(walker: Walker
 
 @pytest.mark.spec("T10", "I1")
 async def test_after_a_compaction_an_agent_still_knows_its_team(walker: Walker) -> None:
-    """From the store: who is there, what is to be done, what was asked."""
+    """From the store: who is there, what is to be done, what was asked, word for word and with how to answer."""
+    plan = "First blue.\nThen <summary>green</summary>, in `a/b.py`."
     scripts = {
         "main": [create(), [task("paint the wall"), task("wash up")], mate("ada", mode="plan"), "on", "on", "on"],
-        "ada": [call("ExitPlanMode", plan="blue"), "x"],
+        "ada": [call("ExitPlanMode", plan=plan), "x"],
     }
     async with crew(walker, scripts) as play:
         await play.play()
+        (letter,) = [b.text for m in play.session.main.history.messages for b in m.blocks if "First blue" in str(b)]
         await play.submit(Compact())
         await play.play("go on")
     text = texts(last(play))
     assert "You are team-lead in the team crew" in text and "ada (general-purpose, idle)" in text
     assert "Task #1 (pending" in text and "wash up" in text
-    assert "plan request plan-" in text
+    assert f"Waits for your answer:\n{letter}\n" in text and 'teammate_id="ada"' in letter
+    assert "Answer it by SendMessage to ada with the message" in letter and "plan_approval_response" in letter
+
+
+@pytest.mark.spec("T10")
+@pytest.mark.parametrize("before", [[], [bash("true")]], ids=["not read yet", "read"])
+async def test_after_a_compaction_a_request_to_shut_down_can_still_be_answered(walker: Walker, before: Any) -> None:
+    scripts = {
+        "main": [create(), mate("ada"), "on", "on", shutdown("ada", reason="The work is\ndone."), "on", "on", "on"],
+        "ada": forgetful("ready", *before, TOO_LONG, agree(approve=False, reason="not yet"), *["on"] * 9),
+    }
+    async with crew(walker, scripts) as play:
+        await play.play()
+        await play.play("end it")
+    shortened = next(r for r in play.requests("ada") if "was shortened" in texts(r))
+    (line,) = [line for line in texts(shortened).splitlines() if line.startswith('{"type":"shutdown_request"')]
+    assert "The work is\\ndone." in line and "by SendMessage to team-lead with the message" in texts(shortened)
+    assert '"shutdown_rejected"' in texts(last(play)) and "not yet" in texts(last(play))
+
+
+@pytest.mark.spec("I1", "T10")
+async def test_a_compacted_teammate_keeps_its_orders_word_for_word(walker: Walker) -> None:
+    """The spawn prompt, what the lead told it, and its task; not the words of its peers, nor tasks that it finished."""
+    bob_said, told, orders = anyio.Event(), anyio.Event(), "Only the <b>north</b>\n wall."
+    scripts = {
+        "main": [
+            create(), [task("an old one", "done long ago"), task("paint", "Two coats.\n\n  Mind </still-true> edges.")],
+            [call("Agent", name="ada", description="d", prompt="SCRIPT:ada\n\nUse  tabs.\nNever push."), mate("bob")],
+            after(bob_said, say("ada", orders)), marking(told, "on"), *["on"] * 9,
+        ],
+        "bob": [say("ada", "bob says: use spaces"), marking(bob_said, "on"), *["on"] * 9],
+        "ada": forgetful(
+            [update("1", status="completed"), update("2", status="in_progress")],
+            after(told, bash("true")), bash("true"), TOO_LONG, *["on"] * 9,
+        ),
+    }  # fmt: skip
+    async with crew(walker, scripts) as play:
+        await play.play()
+    found = [r for r in play.requests("ada") if "was shortened" in texts(r)]
+    (message,) = found[0].messages[:1]
+    asked = message.text.partition("</asked-so-far>")[0]
+    assert "Use  tabs.\nNever push." in asked and asked.count("Use  tabs.") == 1
+    assert "Only the <b>north</b>\n wall." in asked and 'teammate_id="team-lead"' in asked
+    assert "use spaces" not in asked and "done long ago" not in message.text
+    assert "Two coats.\n\n  Mind &lt;/still-true> edges." in message.text
 
 
 # --- several teams, several leads

@@ -106,16 +106,14 @@ def test_a_lead_that_comes_back_elsewhere_looks_after_the_panes_all_the_same(pro
 def test_a_peer_in_another_process_wakes_one_that_nobody_runs(program: Program) -> None:
     script = SCRIPT | {
         "main": [CREATE, mate("ada"), mate("bob"), *["on"] * 20],
-        "ada": ["ready"],
+        "ada": [bash("echo $PPID > ada"), "ready"],
         "bob": [bash("while [ ! -e go ]; do sleep 0.02; done"), say("ada", "SCRIPT:again"), "done"],
     }  # fmt: skip
     for place in options("local", program):
         live = program.talk(script, FREE, *place)
         live.say("go")
         live.wait_for(lambda line: line.get("subtype") == "team_event" and line["kind"] == "idle")
-        mark = b"TEAMWRIGHT_AGENT_NAME=ada"
-        (pid,) = [p for p in teammates(program) if mark in Path(f"/proc/{p}/environ").read_bytes().split(b"\0")]
-        os.kill(pid, signal.SIGKILL)
+        os.kill(int(wait_file(program.project / "ada")), signal.SIGKILL)
         died(live)
         (program.project / "go").touch()
         assert live.end().rc == 0 and (program.project / "log").read_text() == "again\n"

@@ -118,6 +118,22 @@ def test_a_question_comes_out_where_the_person_is(program: Program, place: list[
     assert sum(line["type"] == "control_request" for line in ran.lines) == 1
 
 
+@pytest.mark.spec("A6", "E6")
+def test_what_runs_later_in_a_home_is_asked_wherever_the_teammate_runs(program: Program, place: list[str]) -> None:
+    """The lead's process judges its call anew, and must not find that its mode covers it."""
+    program.env["HOME"] = str(program.project)
+    files = [".config/autostart/x", "plain"]
+    work = [tool("Write", file_path=str(program.project / file), content="x") for file in files]
+    script = {"main": [CREATE, mate("ada"), "on"], "ada": [*work, say("team-lead", "it went on"), "on"]}
+    live = program.talk(script, "--permission-mode", "acceptEdits", *place)
+    live.say("go")
+    question = live.question()
+    assert question["request"]["input"]["file_path"].endswith("autostart/x")
+    live.answer(question, behavior="deny", message="not there")
+    until(lambda: "it went on" in program.transcript().read_text(), "its message")
+    assert live.end().rc == 0 and (program.project / "plain").exists() and not (program.project / ".config").exists()
+
+
 @pytest.mark.spec("T13", "E6")
 def test_an_interrupt_ends_the_turn_of_a_teammate_and_not_its_life(program: Program, place: list[str]) -> None:
     """An interrupt of an idle teammate does nothing, not even to its next turn."""

@@ -228,6 +228,45 @@ def test_the_lead_is_asked_once_and_may_still_see_to_it(program: Program) -> Non
         assert "open_tasks" not in ran.result and asked.count("TaskUpdate") >= 1
 
 
+UNANSWERED = {
+    "main": [CREATE, a_mate("ada", mode="plan"), *["I wait."] * 6],
+    "ada": [tool("ExitPlanMode", plan="first this, then that"), *["on"] * 3],
+}
+
+
+@pytest.mark.spec("T10", "T12", "O7")
+@pytest.mark.parametrize("format", ["text", "json", "stream-json"])
+def test_a_plan_that_nobody_answered_is_told_where_a_session_ends(program: Program, format: str) -> None:
+    more = ["--verbose"] if format == "stream-json" else []
+    ran = program.run("-p", "go", FREE, "--output-format", format, *more, script=UNANSWERED)
+    (line,) = [line for line in ran.err.splitlines() if "open requests" in line]
+    (id,) = re.findall(r"open requests of crew: ada's plan (plan-\w+); `", line)
+    assert ran.rc == 0 and "--resume" in line
+    asked = program.transcript().read_text()
+    assert asked.count("Everybody is idle, and there are open requests of crew") == 1
+    assert asked.count("Answer it by SendMessage to ada") == 2  # with the plan, and when the lead is asked once more
+    (main, ada) = json.loads(program.run("why", "--json").out)
+    assert f"its own answer to ada's plan ({id})" in main["waiting_for"]
+    assert f"the lead's answer to its plan ({id})" in ada["waiting_for"]
+    if format == "text":
+        assert ran.out == f"I wait.\n\n[There are open requests of crew: ada's plan {id}.]\n"
+        return
+    assert ran.result["open_requests"] == [{"team": "crew", "id": id, "kind": "plan", "from": "ada"}]
+    assert "open_tasks" not in ran.result
+
+
+@pytest.mark.spec("T10", "T12")
+def test_the_lead_that_is_asked_may_still_answer_the_plan(program: Program) -> None:
+    answer = {"type": "plan_approval_response", "request_id": "{{re:plan (plan-\\w+)}}", "approve": True}
+    script = {
+        "main": [*UNANSWERED["main"][:4], tool("SendMessage", to="ada", message=answer), *["All is done."] * 4],
+        "ada": [UNANSWERED["ada"][0], tool("Bash", command="touch carried-out"), "on", "on"],
+    }
+    ran = program.prompt(script, FREE)
+    assert ran.rc == 0 and "open requests" not in ran.err and "open_requests" not in ran.result
+    assert (program.project / "carried-out").exists() and ran.result["result"] == "All is done."
+
+
 @pytest.mark.spec("T12", "Z23")
 def test_the_line_on_open_tasks_names_the_engine_without_a_password(program: Program) -> None:
     space = Engines.get().new_space()

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextvars
+import json
 import stat
 import subprocess
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -60,6 +62,7 @@ async def test_a_team_is_on_the_disk_when_the_call_returns(walker: Walker) -> No
             assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     data = ended_calls(play)[0].data
     assert data["name"] == TEAM and data["team_name"] == TEAM and data["members"][0]["name"] == "team-lead"
+    assert json.loads(Path(data["team_file_path"]).read_text())["leadAgentId"] == data["lead_agent_id"]
 
 
 @pytest.mark.spec("T2", "R5", "O4", "E1")

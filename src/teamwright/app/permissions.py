@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from teamwright.app.workspace import started_files
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.protected import home_marks
 from teamwright.core.permissions.rules import AGENT, Rules, parse_rules
+from teamwright.core.ports import Desk
 from teamwright.library.documentation import documentation
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.permissions.gate import SessionGate
@@ -49,7 +51,8 @@ class Standings:
         if fence is not None:
             fencing = fence.fencing(id, found.desk, mode)
             readable = (*readable, fence.scratch_of(found.desk))
-        return Standing(found.name, mode, rules, found.desk, color, readable, self._protected, fencing, project)
+        protected = self.protected(found.desk)
+        return Standing(found.name, mode, rules, found.desk, color, readable, protected, fencing, project)
 
     def _own(self, denied: tuple[str, ...]) -> Rules:
         """What an agent's definition takes away. Which agents it may start is said where it would start one."""
@@ -60,17 +63,24 @@ class Standings:
         return self._denied[denied]
 
     def _color(self, agent: Agent) -> str:
-        """Color of a teammate, or of the one that an agent works for; empty without teams."""
+        """Color of a teammate, or of the one that an agent works for; else that of its definition."""
         teams = self._services.open_teams
-        return teams.roster.color_of(agent.id) if teams is not None else ""
+        if teams is not None and (color := teams.roster.color_of(agent.id)):
+            return color
+        kind = self._services.registry.kinds().get(agent.kind) if agent.parent else None
+        return kind.color if kind else ""
 
     @cached_property
     def _readable(self) -> tuple[str, ...]:
         files, docs = self._services.store.files, documentation()
         return _resolved(files.outputs, files.jobs, *([docs] if docs else []))
 
+    def protected(self, desk: Desk) -> tuple[str, ...]:
+        """What an agent with this desk may not change unasked, besides what is protected by its name."""
+        return (*self._ours, *home_marks(str(self._services.workspace.user.resolve()), map(str, desk.roots)))
+
     @cached_property
-    def _protected(self) -> tuple[str, ...]:
+    def _ours(self) -> tuple[str, ...]:
         workspace = self._services.workspace
         return _resolved(workspace.home.root, *map(Path, started_files(workspace)))
 
@@ -80,6 +90,12 @@ def _resolved(*paths: Path) -> tuple[str, ...]:
 
 
 def open_gate(services: "Services") -> LimitedGate:
-    standings, workspace = services.standings, services.workspace
-    gate = SessionGate(standing=standings.of, facts=services.facts, put=services.approver, points=services.points)
+    standings, workspace, put = services.standings, services.workspace, services.approver
+
+    async def ask(question: Question) -> Decision:
+        assert put is not None
+        async with standings.agent(question.agent).slot.waiting():
+            return await put(question)
+
+    gate = SessionGate(standing=standings.of, facts=services.facts, put=put and ask, points=services.points)
     return LimitedGate(gate, standings.agent, base=str(workspace.project), home=str(workspace.user.resolve()))

@@ -39,6 +39,7 @@ class SandboxSetup(Struct, frozen=True):
     settings: SandboxSettings
     auto_allow: bool
     strict: bool  # never ask about hosts
+    leaves: bool  # a command may ask to leave it, and somebody answers
     domains: tuple[str, ...]  # allowed by the settings
     env: dict[str, str]  # the person's: a project can choose no tier, proxy, or programs that are shown again
     shut: tuple[str, ...] = ()  # working directories outside of the project that only the project names
@@ -55,8 +56,7 @@ class SandboxSetup(Struct, frozen=True):
         from teamwright.tools.shell.sandbox_words import SandboxWords  # noqa: PLC0415
 
         own = self.found.tier == "bwrap"
-        leaves = self.settings.values.allow_unsandboxed_commands
-        return SandboxWords(own, own, self.domains, asks=not self.strict, leaves=leaves)
+        return SandboxWords(own, own, self.domains, asks=not self.strict, leaves=self.leaves)
 
 
 def read_sandbox(options: Options, workspace: Workspace) -> SandboxSetup | None:
@@ -70,11 +70,13 @@ def read_sandbox(options: Options, workspace: Workspace) -> SandboxSetup | None:
     roots = (str(workspace.project), str(workspace.cwd))
     env = _persons_env(options, workspace)
     found = find_tier(workspace.home.root, env, roots, values.bwrap_path)
+    asked = bool(options.can_ask or options.answer)
     setup = SandboxSetup(
         found,
         settings,
         auto_allow=(bool(options.sandbox) or values.auto_allow_bash_if_sandboxed) and not values.filesystem.disabled,
-        strict=values.network.strict_allowlist or not (options.can_ask or options.answer),
+        strict=values.network.strict_allowlist or not asked,
+        leaves=values.allow_unsandboxed_commands and asked,
         domains=(*settings.allowed_domains, *(settings.project_domains if workspace.trusted else ())),
         env=env,
         shut=_shut(options, workspace),
@@ -192,7 +194,9 @@ def open_fence(services: "Services", setup: SandboxSetup) -> "SessionFence | Non
         return sandbox_rules(setup, services.extensions.rules_of(agent))
 
     brought = tuple(map(str, services.written.plugins_of_project))
-    plan = plan_of(setup, services.workspace, rules, FencePlace(files.dir / "quarantine", files.outputs, brought))
+    plan = plan_of(
+        setup, services.workspace, rules, FencePlace(files.dir / "quarantine", (files.outputs, files.jobs), brought)
+    )
 
     def find_approver() -> "Put | None":
         return services.approver
@@ -204,7 +208,7 @@ class FencePlace(Struct, frozen=True):
     """Where a sandbox puts what it takes from programs, and where programs' outputs are."""
 
     quarantine: Path
-    outputs: Path
+    outputs: tuple[Path, ...]
     plugins: tuple[str, ...] = ()  # brought by the project
 
 
@@ -225,7 +229,7 @@ def plan_of(
         project=str(workspace.project),
         home=str(workspace.user),
         state=str(state),
-        outputs=str(where.outputs),
+        outputs=tuple(map(str, where.outputs)),
         cache=str(place / "cache") if own.caches else "",
         env=setup.env,
         shut=setup.shut,

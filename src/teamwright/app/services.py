@@ -16,6 +16,7 @@ from teamwright.core.data.event import Event, Record
 from teamwright.core.data.message import ToolCall, ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Decision, Mode
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.bus import Bus
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from teamwright.app.extensions.service import Served
     from teamwright.app.permissions import Standings
     from teamwright.core.data.extensions.search import WebFound, WebQuery
-    from teamwright.core.ports import Keeper
+    from teamwright.core.ports import Desk, Keeper
     from teamwright.host.git.now import GitNow
     from teamwright.runtime.agents.factory import AgentFactory
     from teamwright.runtime.agents.outcomes import Outcomes
@@ -166,10 +167,8 @@ class Services:
 
         return make_spawn_deps(self)
 
-    def make_toolset(
-        self, definition: AgentDefinition, depth: int, served: "Served", *, teammate: bool = False
-    ) -> Toolset:
-        return self.registry.toolset(definition, depth, self.extensions.served(served), teammate=teammate)
+    def make_toolset(self, definition: AgentDefinition, depth: int, served: "Served") -> Toolset:
+        return self.registry.toolset(definition, depth, self.extensions.served(served))
 
     def restore_toolset(self, specs: tuple[ToolSpec, ...], depth: int, served: "Served") -> Toolset:
         return self.registry.toolset_of(specs, depth, self.extensions.served(served))
@@ -177,8 +176,8 @@ class Services:
     def narrow_mode(self, own: Mode | None) -> Mode:
         return mode_here(self, own)
 
-    def system(self, definition: AgentDefinition, model: str, cwd: Path, mode: Mode) -> tuple[str, ...]:
-        return system_of(self, model, cwd, role=definition.prompt, mode=mode)
+    def system(self, definition: AgentDefinition, seat: Seat) -> tuple[str, ...]:
+        return system_of(self, seat, definition.prompt)
 
     def kinds(self) -> Mapping[str, AgentDefinition]:
         return self.registry.kinds()
@@ -229,6 +228,9 @@ class Services:
 
     def mode_of(self, agent: AgentId) -> Mode:
         return self.standings.mode(agent)
+
+    def protected(self, desk: "Desk") -> tuple[str, ...]:
+        return self.standings.protected(desk)
 
     async def judge(self, agent: AgentId, call: ToolCall) -> Decision:
         return self.registry.with_kinds(call, await self._gate.ask(agent, call))

@@ -22,19 +22,58 @@ OWN_ELEMENTS = (  # elements in which the runtime shows a model what others say
     "asked-so-far",
     "still-true",
 )
+# Names that models were taught to take for the system's, because the templates of providers use them.
+TAGS = (  # like elements
+    "system[-_ ]?reminder",  # Anthropic; also of programs like this one
+    "antml:[a-z_]+",
+    "function_calls",
+    "function_results",
+    "tool_calls?",  # Qwen, and others after Hermes
+    "tool_response",
+    "(?:start|end)_of_turn",  # Gemma
+)
+TOKENS = (  # between `<|` and `|>`
+    "im_(?:start|end|sep)",  # OpenAI, Qwen
+    "endof(?:text|prompt)",
+    "start|end|message|channel|constrain|return|call",  # OpenAI's gpt-oss
+    "(?:begin|end)_of_text",  # Llama
+    "(?:start|end)_header_id|header_(?:start|end)",
+    "eot(?:_id)?|eom(?:_id)?|python_tag",
+    "system|user|assistant|tool|observation",  # others
+)
+BRACKETS = (  # Mistral; always in capitals
+    "INST",
+    "SYSTEM_PROMPT",
+    "AVAILABLE_TOOLS",
+    "TOOL_CALLS",
+    "TOOL_RESULTS",
+)
 
 
 def neutral(text: str, *inside: str) -> str:
-    """The text with tags of our own elements escaped as `&lt;`, so that none can be forged.
+    """The text with tags of our own elements escaped as `&lt;`, so that none can be forged, and with them the marks of
+    providers' templates.
 
     `inside`: further element names, if the text goes into a child element.
     """
-    return _tags(inside).sub("&lt;", text) if "<" in text else text
+    return _marks((*OWN_ELEMENTS, *inside)).sub(_escape, text) if "<" in text or "[" in text else text
+
+
+def without_marks(text: str) -> str:
+    """The text with the marks of providers' templates escaped; our own elements in it stay."""
+    return _marks(()).sub(_escape, text) if has_marks(text) else text
+
+
+def has_marks(text: str) -> bool:
+    """Does it contain something that a model could take for the system's?"""
+    return ("<" in text or "[" in text) and _marks(()).search(text) is not None
 
 
 def restored(text: str, *inside: str) -> str:
     """Reverses `neutral`, for people."""
-    return _neutralised(inside).sub("<", text) if "&lt;" in text else text
+    if "&" not in text:
+        return text
+    return _escaped_marks((*OWN_ELEMENTS, *inside)).sub(lambda found: _UNESCAPED[found[0]], text)
 
 
 def quoted(text: str) -> str:
@@ -102,15 +141,26 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-@lru_cache
-def _tags(inside: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(f"<{_name(inside)}", re.IGNORECASE)
+_ESCAPES = {"<": "&lt;", "[": "&#91;"}
+_UNESCAPED = {escape: mark for mark, escape in _ESCAPES.items()}
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _ESCAPES[found[0]]
 
 
 @lru_cache
-def _neutralised(inside: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(f"&lt;(?i:{_name(inside)})")
+def _marks(elements: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_begins("<", r"\[", elements))
 
 
-def _name(inside: tuple[str, ...]) -> str:
-    return rf"(?=/?(?:{'|'.join((*OWN_ELEMENTS, *inside))})(?![\w-]))"
+@lru_cache
+def _escaped_marks(elements: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_begins("&lt;", "&#91;", elements))
+
+
+def _begins(tag: str, bracket: str, elements: tuple[str, ...]) -> str:
+    """A pattern for the beginning of a mark; what follows it is only looked at."""
+    names = rf"(?i:\s*/?\s*(?:{'|'.join((*elements, *TAGS))})(?![\w-]))"
+    tokens = rf"\|(?:{'|'.join(TOKENS)})\||</?SYS>>|\uff5c"  # the last one is DeepSeek's
+    return rf"{tag}(?={names}|{tokens})|{bracket}(?=/?(?:{'|'.join(BRACKETS)})\])"

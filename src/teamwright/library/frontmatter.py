@@ -17,7 +17,7 @@ _KEY = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")
 _PLAIN = re.compile(r"([A-Za-z_][\w-]{0,63}):(?: +([A-Za-z0-9_./$(<](?:(?! #).)*)?)?")
 _STRUCTURE = re.compile(r"(?:[&!]\S*\s+)?[\[{\"'|>]")
 # Text that merely starts like a YAML list, object or quotation: `[file] [options]`.
-_GOES_ON = re.compile(r"(?:\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\"|'[^']*')\s*[^\s#]")
+_GOES_ON = re.compile(r"(?:\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\"|'[^']*'|[|>][-+0-9]*\s)\s*[^\s#]")
 
 
 class Document(Struct, frozen=True):

@@ -13,8 +13,10 @@ MOST_CHARACTERS = 20_000
 MOST_LINES = 200
 
 
-def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> Path:
-    """The memory directory of an agent with that name. `state` is TEAMWRIGHT_HOME."""
+def memory_directory(name: str, scope: Scope, *, state: Path, project: Path, home: Path) -> Path:
+    """The memory directory of an agent with that name. `state` is TEAMWRIGHT_HOME.
+
+    What the agent remembers from another program, in `.claude`, goes on there as long as there is none of ours."""
     if not name or "/" in name or "\0" in name or not name.strip("."):
         raise SettingsError(f"an agent named {name!r} cannot have a memory: the name is not usable as a directory")
     roots = {
@@ -22,7 +24,10 @@ def memory_directory(name: str, scope: Scope, *, state: Path, project: Path) -> 
         "project": project / ".teamwright" / "agent-memory",
         "local": project / ".teamwright" / "agent-memory-local",
     }
-    return roots[scope].absolute() / name
+    folder = roots[scope].absolute() / name
+    theirs = {"user": home, "project": project, "local": project}[scope] / ".claude"
+    brought = theirs.absolute() / ("agent-memory-local" if scope == "local" else "agent-memory") / name
+    return brought if not folder.exists() and brought.is_dir() else folder
 
 
 def memory_pattern(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Questions from code to the main agent: asked one at a time, each answered by the turn that took it."""
+"""Questions from code to the main agent: asked one at a time, each answered in the turn that took it."""
 
 import base64
 from collections.abc import Sequence
@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.content.picture import MOST_DATA, BadPicture, examine
-from teamwright.core.data.event import Event, LettersTaken, Replied, Streamed, ToolEnded, TurnEnded, TurnStarted
+from teamwright.core.data.event import (
+    Event,
+    LettersTaken,
+    Reminded,
+    Replied,
+    Streamed,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+)
 from teamwright.core.data.message import Content, Image, Text, TextDelta
 from teamwright.core.data.op import Say
 from teamwright.core.errors import UsageError
@@ -26,19 +36,40 @@ PromptInput = str | Sequence[str | Path | Image]  # a path names a picture
 GAP = "\n\n"  # between the words before and after a tool call
 
 
+class AskedTurn(Struct):
+    """Finds the end of a question among the events of the main agent, in their order. Each reader has its own: what one
+    has heard already, another may not have reached."""
+
+    letter: LetterId
+    taken: bool = False
+    _answer: TurnEnded | None = None  # what it said without asking for more, until something sends it on
+
+    def hear(self, event: Event) -> TurnEnded | None:
+        """Note an event; the end, if this is it: of the turn, or of its answer, where mail or a notice goes on with
+        the turn."""
+        match event:
+            case LettersTaken() if not self.taken:
+                self.taken = self.letter in event.letters
+            case LettersTaken():
+                return self._answer
+            case Replied(message, stop) if self.taken:
+                done = bool(message.blocks) and not message.calls and stop not in ("max_tokens", "pause")
+                self._answer = TurnEnded("done", message.text, stop=stop) if done else None
+            case Reminded():
+                self._answer = None
+            case TurnEnded() if self.taken:
+                return event
+            case _:
+                pass
+        return None
+
+
 class OpenAsk:
     """A question from posting to the end of its turn, even if nobody waits for it any more."""
 
     def __init__(self) -> None:
-        self.letter: LetterId = new_letter_id()
+        self.turn = AskedTurn(new_letter_id())
         self.over, self.posted = anyio.Event(), False
-        self.taken = False
-
-    def hear(self, event: Event) -> bool:
-        """Note an event; True if it ends the question's turn."""
-        if isinstance(event, LettersTaken):
-            self.taken = self.taken or self.letter in event.letters
-        return self.taken and isinstance(event, TurnEnded)
 
 
 class Asking:
@@ -52,7 +83,7 @@ class Asking:
 
     def _heard(self, event: Event) -> None:
         self.data = None if isinstance(event, TurnStarted) else data_in(event) or self.data
-        if self._last is not None and self._last.hear(event):
+        if self._last is not None and self._last.turn.hear(event):
             self._last.over.set()
 
     async def begin(self) -> OpenAsk:
@@ -85,6 +116,7 @@ class TextStream:
         self._session, self._prompt, self._deltas = session, prompt, deltas
         self._watch: Watch | None = None
         self._asked = OpenAsk()
+        self._turn = self._asked.turn
         self._said, self._waiting = "", list[str]()  # words of this reply so far; pieces not yet given out
         self._gap = False
 
@@ -104,9 +136,10 @@ class TextStream:
         session = self._session
         content = await anyio.to_thread.run_sync(content_of, self._prompt, session.cwd)
         self._asked = asked = await session.asking.begin()
+        self._turn = AskedTurn(asked.turn.letter)
         watch = session.watch(deltas=self._deltas)
         try:
-            await session.say(Say(content), id=asked.letter)
+            await session.say(Say(content), id=self._turn.letter)
         except BaseException as error:
             watch.close()
             # a cancelled `say` may have stored the letter: then the end of its turn ends the question
@@ -122,15 +155,17 @@ class TextStream:
         record = await anext(watch, None)
         if record is None:
             raise UsageError("the session was closed before it answered")
-        event, main = record.event, self._session.main
-        if record.agent != main.id:
+        event = record.event
+        if record.agent != self._session.main.id:
             return
-        if self._asked.hear(event) or (main.halted is not None and isinstance(event, TurnEnded)):
-            assert isinstance(event, TurnEnded)
-            self.end = replace(event, data=self._data)
+        end = self._turn.hear(event)
+        if end is None and isinstance(event, TurnEnded) and not record.n:
+            end = event  # the disk refused to record it: no other will come
+        if end is not None:
+            self.end = replace(end, data=self._data)
             self._asked.over.set()
             watch.close()
-        elif self._asked.taken:
+        elif self._turn.taken:
             self._take(event)
 
     def _take(self, event: Event) -> None:

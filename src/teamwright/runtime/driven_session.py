@@ -112,7 +112,7 @@ class DrivenSession(LocalSession):
     # --- progress
 
     async def open_work(self) -> "list[OpenWork]":
-        """Tasks that its teams have not completed; none if the store cannot be read."""
+        """Tasks and requests that its teams have left open; none if the store cannot be read."""
         with suppress(StoreError):
             teams = self._session.services.open_teams
             return [] if teams is None else await teams.open_work()

@@ -12,7 +12,7 @@ from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId
 from teamwright.core.loop import TurnContext
 from teamwright.core.permissions.consent import Allow, Decision, Mode, Question
-from teamwright.core.ports import ToolContext
+from teamwright.core.ports import Desk, ToolContext
 from teamwright.store.files.paths import Home
 from teamwright.store.tables.state import NOTHING_LEFT, LeftBehind
 
@@ -76,6 +76,10 @@ class Services(Protocol):
 
     def mode_of(self, agent: AgentId) -> Mode:
         """The permission mode in effect for an agent."""
+        ...
+
+    def protected(self, desk: Desk) -> tuple[str, ...]:
+        """Resolved paths on this machine that an agent with this desk may not change unasked."""
         ...
 
     async def judge(self, agent: AgentId, call: ToolCall) -> Decision:

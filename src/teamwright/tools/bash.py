@@ -16,7 +16,7 @@ from teamwright.host.files.paths import is_directory
 from teamwright.runtime.sandbox.use import run_of
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import ToolTraits
-from teamwright.tools.bounds import bounded, visible
+from teamwright.tools.bounds import HEAD, TAIL, bounded, visible
 from teamwright.tools.define import read_args, spec
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ MOST_MS = 600_000
 DESCRIPTION = f"""Runs a command line in a fresh bash and returns what it printed (stdout and stderr together) and its exit code.
 
 - The working directory is kept between calls; variables, functions and shell options are not.
-- Standard input is empty and there is no terminal: use flags that make programs ask nothing.
+- Standard input is empty and there is no terminal: use flags that keep programs from asking.
 - When the call ends, everything that the command started is stopped, background processes too.
-- Long output is shortened in the middle; the whole is then in a file that the result names.
+- Long output is cut in the middle; the result names the file that has all of it.
 - `timeout` is in milliseconds: {DEFAULT_MS} unless given, {MOST_MS} at most.
 - Prefer Read, Edit, Write, Glob and Grep over cat, sed, find and grep. Quote paths that contain spaces."""  # noqa: E501
 BACKGROUND = """
 - For servers, watchers and long builds use run_in_background, not `&`: it returns at once with an id and an output \
-file, runs until it ends or is stopped (`timeout` only if given), and you are told of its end. Do not wait or poll."""
+file, runs until it ends or is stopped (`timeout` only if given), and you are told when it ends. Do not wait or poll."""
 OFF = "run_in_background was ignored: background jobs are off; the command ran to its end."
 
 
@@ -46,7 +46,7 @@ class BashArgs(Struct, frozen=True):
     command: Annotated[str, Meta(description="The command line or script to run")]
     description: Annotated[str, Meta(description="What it does, in five to ten words, for the person")] = ""
     timeout: Annotated[int | None, Meta(description="Milliseconds after which it is stopped")] = None
-    run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
+    run_in_background: Annotated[bool | None, Meta(description="Return at once; you are told when it ends")] = None
 
 
 class BashTool:
@@ -66,7 +66,6 @@ class BashTool:
         sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
-        self._leaves = sandbox is not None and sandbox.leaves
         words, unseen = (DESCRIPTION + BACKGROUND, ()) if background else (DESCRIPTION, ("run_in_background",))
         self.spec = spec(NAME, words, BashArgs, unseen=unseen)
         if sandbox is not None:
@@ -135,7 +134,7 @@ class BashTool:
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if refused is not None:
-            lines.append(visible(refused.words(leaves=self._leaves)))
+            lines.append(visible(refused.words(place.mode, leaves=self._leaves)))
             data["sandbox"] = refused.data()
         text = "\n".join(line for line in lines if line)
         if capture.path:
@@ -179,6 +178,8 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
     place = Path(reported)
     if not reported or not is_directory(place):
         why = "the directory in which the command ended is gone"
+    elif os.path.realpath(place) != reported:  # only a shell resolves it: the command itself wrote where that reports
+        why = f"{place} leads elsewhere"
     elif not any(place.is_relative_to(root) for root in desk.roots):
         why = f"{place} is outside the working directories"
     elif any("\ud800" <= letter <= "\udfff" for letter in reported):
@@ -194,9 +195,12 @@ def _move(desk: Desk, reported: str | None) -> list[str]:
 
 
 def _shown(capture: "Capture", desk: Desk) -> str:
-    from teamwright.host.process.capture import HEAD, plain  # noqa: PLC0415
+    from teamwright.host.process.capture import HEAD as FULL  # noqa: PLC0415
+    from teamwright.host.process.capture import plain  # noqa: PLC0415
 
     if not capture.shortened:
         return bounded(visible(plain(capture.text())), spill=desk.spill, name="bash")
+    sizes = (HEAD, TAIL) if capture.path else (FULL, FULL)
     # Escapes make binary output longer: bound each side, so that the line between them stays.
-    return capture.text(lambda part: bounded(visible(plain(part)), most=HEAD))
+    each = iter(sizes)
+    return capture.text(lambda part: bounded(visible(plain(part)), most=next(each)), sizes=sizes)

@@ -17,8 +17,11 @@ _HIDDEN = re.compile(
 _BLANKS = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _RUN = re.compile(f"[{_BLANKS}]{{9,}}")
 _ONLY_BLANKS = re.compile(f"[{_BLANKS}]*")
+MOST = 30_000  # characters of a result
+HEAD, TAIL = 2_000, 6_000  # that are kept of a longer one: errors usually come last
 MOST_INDENT = 24  # normal indentation, in blanks
 MOST_EMPTY = 3  # normal number of empty lines in a row
+_WHOLE = "; the whole is in "
 _UNSAFE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -67,15 +70,22 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def bounded(text: str, *, most: int = 30_000, spill: Path | None = None, name: str = "output") -> str:
+def bounded(
+    text: str, *, most: int = MOST, spill: Path | None = None, name: str = "output", file: Path | None = None
+) -> str:
     """At most `most` characters: head and tail, and between them a line that says how much is left out and where it
-    is."""
+    is.
+
+    A result of which the whole is in a file (`file`, or a new one in `spill`) is sent with every later request, so only
+    its beginning and its end are kept, unless the caller sets a bound of its own.
+    """
     if len(text) <= most:
         return text
-    kept = _keep(text, spill, name) if spill else ""
+    kept = f"{_WHOLE}{file}" if file else _keep(text, spill, name) if spill else ""
     room = max(most - len(_note(len(text), text.count("\n"), kept)), 0)
-    head = _whole_lines(text[: room // 2])
-    tail = text[len(text) - (room - room // 2) :] if room else ""
+    first, last = (HEAD, TAIL) if kept.startswith(_WHOLE) and most == MOST else (room // 2, room - room // 2)
+    head = _whole_lines(text[:first])
+    tail = text[len(text) - last :] if last else ""
     tail = tail.partition("\n")[2] if 0 <= tail.find("\n") < len(tail) // 4 else tail
     gone = text[len(head) : len(text) - len(tail)]
     return head + _note(len(gone), gone.count("\n"), kept) + tail
@@ -103,4 +113,4 @@ def _keep(text: str, spill: Path, name: str) -> str:
             file.write(text)
     except OSError as error:
         return f"; the whole could not be kept: {error.strerror}"
-    return f"; the whole is in {path}"
+    return f"{_WHOLE}{path}"

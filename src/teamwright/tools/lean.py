@@ -17,7 +17,7 @@ _TEXTS = {
     WriteTool.traits.name: "Writes a whole file. A file that exists must have been Read before.",
     EditTool.traits.name: (
         "Replaces old_string, which must stand in the file exactly once, white space included, without line numbers. "
-        "The file must have been Read before."
+        "The file must not have changed since you last saw it."
     ),
     GlobTool.traits.name: "Finds files by name, e.g. `**/*.py`.",
     GrepTool.traits.name: (

@@ -23,13 +23,13 @@ DEFAULT_MS = 300_000
 MOST_MS = 3_600_000
 
 DESCRIPTION = f"""\
-Watches something: runs a command beside you, and tells you the lines that it prints as they come.
+Runs a command in the background and tells you the lines that it prints, as they come.
 
 - Returns at once. Each line, or lines that come together, reach you between your own steps; so does its end.
 - Print only what you want to know: `tail -n0 -F log | grep --line-buffered ERROR`, or a loop that checks, prints \
 when something changed, and sleeps. At most {LETTERS} messages a minute; more lines come together.
 - Silence is not success: let the filter match failures and the end, too.
-- It keeps the session open: TaskStop ends it when you need it no more, `timeout_ms` ({DEFAULT_MS} unless given, \
+- It keeps the session open: TaskStop ends it when you no longer need it, `timeout_ms` ({DEFAULT_MS} unless given, \
 {MOST_MS} at most) in any case.
 - For one event, or where lines do not matter, use Bash with run_in_background and a command that ends with it."""
 OFF = "Monitor is not available: background jobs are off. Use Bash, which waits for the command's end."

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from box_kit import House
 
-from teamwright.host.sandbox.guard.git_links import TooManyError, planted_links
+from teamwright.host.sandbox.ground.nested import TooManyError
+from teamwright.host.sandbox.guard.git_links import planted_links
 from teamwright.osfiles.trees import remove_tree
 
 pytest_plugins = ("box_fixtures",)  # no conftest here: its name would hide the one that all tests use
@@ -99,9 +100,12 @@ def test_a_home_that_is_worked_in_keeps_what_runs_by_itself(house: House) -> Non
     for secret in (".ssh", ".netrc"):
         remove_tree(house.home / secret) if (house.home / secret).is_dir() else (house.home / secret).unlink()
     house.write("h/.config/fish/config.fish", "# mine\n")
+    house.write("h/.foo/rc", "# mine\n")
     told = house.one(
         """echo evil >> .bashrc; echo evil > .profile; echo evil > .gitconfig; echo evil >> .config/fish/config.fish
         mkdir -p .config/autostart; echo evil > .config/autostart/x; mv .config c; echo evil > .npmrc
+        echo evil > .foo/rc; mv .foo foo; mkdir -p .local/bin; echo evil > .local/bin/ls; echo evil > .claude.json
+        mkdir .ssh; echo evil > .ssh/authorized_keys
         echo kept > kept""",
         roots=("h",),
     )
@@ -109,10 +113,10 @@ def test_a_home_that_is_worked_in_keeps_what_runs_by_itself(house: House) -> Non
         assert "landlock cannot hide" in told.fault and (house.home / ".bashrc").read_text() == "# mine\n"
         return
     assert not told.fault and (house.home / "kept").exists(), told
-    assert (house.home / ".bashrc").read_text() == (house.home / ".config/fish/config.fish").read_text() == "# mine\n"
-    assert not [
-        name for name in (".profile", ".gitconfig", ".npmrc", ".config/autostart") if (house.home / name).exists()
-    ]
+    for name in (".bashrc", ".config/fish/config.fish", ".foo/rc"):
+        assert (house.home / name).read_text() == "# mine\n"
+    made = (".profile", ".gitconfig", ".npmrc", ".config/autostart", ".local/bin", ".claude.json", ".ssh")
+    assert not [name for name in made if (house.home / name).exists()]
 
 
 @pytest.mark.spec("V20")

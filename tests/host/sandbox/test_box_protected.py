@@ -103,8 +103,12 @@ def test_a_planted_name_goes_also_from_a_directory_that_was_shut(house: House) -
     assert not (house.project / ".claude").exists() and not (house.project / ".git/commondir").exists()
 
 
-MISSING = (".claude", ".mcp.json", ".teamwright", ".git/commondir", ".git/config.worktree", ".vscode", ".idea")
-PLANT = """mkdir -p .claude/agents .teamwright .idea; echo evil > .claude/settings.json; echo evil > .mcp.json
+MISSING = (
+    ".claude", ".mcp.json", ".teamwright", ".git/commondir", ".git/config.worktree", ".vscode", ".idea", ".codex",
+    ".hg/hgrc",
+)  # fmt: skip
+PLANT = """mkdir -p .claude/agents .teamwright .idea .codex .hg; echo evil > .codex/config.toml; echo evil > .hg/hgrc
+echo evil > .claude/settings.json; echo evil > .mcp.json
 ln -s /etc .vscode
 mkdir e; echo evil > e/config; echo ../e > .git/commondir; echo x > .git/config.worktree; echo kept > kept"""
 

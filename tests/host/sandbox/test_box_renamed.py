@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from box_kit import House, house_for
+from box_kit import House, house_for, miss, why_not
 
 pytest_plugins = ("box_fixtures",)
 CONNECT = (
@@ -15,10 +15,12 @@ CONNECT = (
 )
 
 
-@pytest.fixture(params=["me", "nobody"])
-def held(request: pytest.FixtureRequest, namespaced: House) -> Iterator[House]:
+@pytest.fixture
+def held(user: str) -> Iterator[House]:
     """Only namespaces hold what is hidden within a root."""
-    with house_for("bwrap", request.param) as made:
+    if why := why_not("bwrap", user):
+        miss(f"bwrap as {user}: {why}")
+    with house_for("bwrap", user) as made:
         yield made
 
 

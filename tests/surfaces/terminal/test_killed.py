@@ -13,23 +13,10 @@ from test_attached import answer
 from tmux_kit import LIMIT, Terminal
 
 from place_kit import CREATE, mate, say, until
-from program import alive, bash, tool, wait_file
+from program import bash, tool, wait_file
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 WAIT = "until [ -e go ]; do sleep 0.05; done; echo ada >> log"
-
-
-def mates(home: Path) -> list[int]:
-    """Teammates' processes with this home."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and b"\0teammate\0" in (entry / "cmdline").read_bytes():
-                ours = str(home).encode() in (entry / "environ").read_bytes()
-                found += [int(entry.name)] if ours and alive(int(entry.name)) else []
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture
@@ -37,7 +24,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     terminal = Terminal(tmp_path, (130, 40))
     yield terminal
     terminal.close()
-    for pid in mates(terminal.home):
+    for pid in terminal.family.teammates:
         os.kill(pid, signal.SIGKILL)
 
 
@@ -69,12 +56,12 @@ def test_killing_the_app_loses_nothing_of_a_team_in_other_processes(terminal: Te
     terminal.shows("■ ben", "Bash?", "touch asked")
     terminal.keys("C-l")
     terminal.shows("The team is at work.", "1 question for you")
-    until(lambda: len(mates(terminal.home)) == 2, "two teammates")
+    until(lambda: len(terminal.family.teammates) == 2, "two teammates")
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.shows("LEFT 137")
     (terminal.project / "go").touch()
     until((terminal.project / "log").exists, "work that goes on alone")
-    assert len(mates(terminal.home)) == 2
+    assert len(terminal.family.teammates) == 2
 
     again = terminal.beside()
     again.start(STORY, "--continue", *places, env=panes)

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from program import Family
+
 LIMIT = 120.0
 AGAIN = 4.0  # seconds after which a key without effect is pressed again
 SIZES = [(60, 20), (100, 30), (200, 50)]
@@ -20,6 +22,7 @@ class Terminal:
         self.project, self.home = root / "project", root / "home"
         self.project.mkdir(exist_ok=True)
         self.home.mkdir(exist_ok=True)
+        self.family = Family()
         self._root, self._socket, self._size, self._name = root, root / "tmux", size, name
 
     def beside(self, name: str = "two") -> "Terminal":
@@ -53,9 +56,9 @@ class Terminal:
         ]
         argv += args
         shell = ["sh", "-c", '"$@"; echo "LEFT $?"; exec sleep 1000', "sh", *argv]
-        self.tmux(
-            "new-session", "-d", "-s", self._name, "-x", width, "-y", height, "-c", str(self.project), "--", *shell
-        )
+        size = ("-x", width, "-y", height)
+        with self.family.grows():
+            self.tmux("new-session", "-d", "-s", self._name, *size, "-c", str(self.project), "--", *shell)
 
     @property
     def screen(self) -> str:

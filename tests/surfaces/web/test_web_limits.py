@@ -1,6 +1,7 @@
 """What the hub refuses, and what it does when two want the same at once."""
 
 import json
+import socket
 import threading
 from contextlib import suppress
 from http.client import HTTPException
@@ -12,7 +13,6 @@ from program import LIMIT, Program, bash
 from web_kit import OpenHub, Reply, WebHub, WebSocket
 
 pytest_plugins = ("web_fixtures",)
-OPEN = Path("/proc/self/fd")
 PING = b"\x89\x80\0\0\0\0"
 
 
@@ -78,6 +78,23 @@ def test_a_peer_has_few_sockets_that_never_gave_a_key(hub: OpenHub) -> None:
     finally:
         for one in silent:
             one.close()
+
+
+@pytest.mark.spec("N8")
+@pytest.mark.parametrize(
+    "head",
+    [b"".join(b"a%d: b\r\n" % n for n in range(5_000)), b"a: " + b"b" * 20_000 + b"\r\n", b"Content-Length: z\r\n"],
+    ids=["many", "long", "odd"],
+)
+def test_headers_that_no_server_takes_are_an_answer_and_nothing_on_the_terminal(
+    program: Program, hub: OpenHub, head: bytes
+) -> None:
+    web = hub()
+    with socket.create_connection(("127.0.0.1", web.port), LIMIT) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + head + b"\r\n")
+        assert client.recv(100).split()[1] == b"400"
+    assert web.get("/api/sessions").status == 200
+    assert (program.root / "web.err").read_text() == ""
 
 
 @pytest.mark.spec("N3", "N8")
@@ -186,9 +203,18 @@ def test_words_for_whom_nobody_can_reach_are_refused_with_the_truth(program: Pro
     assert "runs without a door" in web.post(f"{path}/resume").json["error"]
 
 
-@pytest.mark.skipif(not OPEN.exists(), reason="open files are counted in /proc")
+NOTES_STORES = """
+import os, sys
+log = os.open(os.environ["OPENED_STORES"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+sys.addaudithook(lambda event, args: event == "sqlite3.connect" and os.write(log, f"{args[0]}\\n".encode()))
+"""
+
+
 def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: OpenHub) -> None:
     id = program.prompt(["one"]).result["session_id"]
+    opened = program.root / "opened"
+    (program.root / "sitecustomize.py").write_text(NOTES_STORES)  # a hub's open files are shown to root alone
+    program.env |= {"OPENED_STORES": str(opened), "PYTHONPATH": str(program.root)}
     web = hub()
     paths = [f"/api/sessions/{id}/{page}" for page in ("tasks", "mail", "cost") * 4]
     tabs = [threading.Thread(target=web.get, args=(path,)) for path in paths]
@@ -196,11 +222,7 @@ def test_requests_that_come_at_once_open_the_store_once(program: Program, hub: O
         tab.start()
     for tab in tabs:
         tab.join(LIMIT)
-    opened: list[str] = []
-    for file in Path(f"/proc/{web.process.pid}/fd").iterdir():
-        with suppress(OSError):  # closed meanwhile
-            opened.append(str(file.readlink()))
-    assert opened.count(str(program.state / "state.db")) == 1
+    assert opened.read_text().split().count(str(program.state / "state.db")) == 1
 
 
 @pytest.mark.spec("N1", "N6")

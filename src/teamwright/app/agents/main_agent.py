@@ -37,7 +37,7 @@ def make_main(services: "Services", opened: Opened) -> Agent:
     if before is not None and _is_rendered(services, opened, before, spec):
         main.prompt = agents.stored_prompt(before.prompt)
     else:
-        system = partial(main_system, services, spec.model, spec.mode or "default")
+        system = partial(main_system, services, spec.model, spec.mode or "default", spec.toolset.specs)
         prompt = agents.prompt("main", system, spec.toolset.specs)
         main.render(prompt, spec.model, "resume" if before else "start", spec.effort)
     pair = services.models.planned
@@ -88,7 +88,7 @@ def render_again(services: "Services", served: Mapping[str, Tool]) -> None:
     main, agents, toolset = services.supervisor.main, services.agents, services.registry.main_toolset(served)
     main.use_tools(toolset.tools, toolset.limits)
     if main.prompt.tools != toolset.specs:
-        system = partial(main_system, services, main.model, main.mode or "default")
+        system = partial(main_system, services, main.model, main.mode or "default", toolset.specs)
         prompt = agents.prompt(object(), system, toolset.specs)
         main.render(prompt, main.model, "tools", main.effort)
 

@@ -2,11 +2,16 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from teamwright.core.data.message import ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
+from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.library import instructions
 from teamwright.runtime.agents.agent import Agent
@@ -14,6 +19,8 @@ from teamwright.runtime.agents.prompt import (
     COORDINATE,
     LEAN_WORK,
     WORK,
+    Powers,
+    Seat,
     Surroundings,
     audience,
     changed_facts,
@@ -31,18 +38,21 @@ _SYSTEM = os.uname()
 _PLATFORM = f"{_SYSTEM.sysname} {_SYSTEM.release} {_SYSTEM.machine}"  # `platform` would start a program for it
 
 
-def main_system(services: "Services", model: str, mode: Mode) -> tuple[str, ...]:
+def main_system(services: "Services", model: str, mode: Mode, tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
     registry = services.registry
     definition = registry.main_definition
-    workspace, own, told = services.workspace, services.options.system_prompt, ()
+    workspace, options, told = services.workspace, services.options, ()
     if definition is not None:
         role, told = definition.prompt, services.extensions.told(definition)
-    elif own is not None:
-        role = own
+    elif options.system_prompt is not None:
+        role = options.system_prompt
     else:
         role = COORDINATE if registry.features.coordinator else LEAN_WORK if registry.lean else WORK
         role = _styled(services, role) if workspace.settings.output_style else role
-    return (*system_of(services, model, workspace.cwd, role=role, mode=mode, main=True), *told)
+    seat = Seat(workspace.cwd, model, mode, tools, told)
+    work_for = audience(reader(person=options.interactive, asked=services.asked))
+    append = options.append_system_prompt
+    return system_of(services, seat, role, work_for=work_for, append=append, main=True)
 
 
 def _styled(services: "Services", role: str) -> str:
@@ -78,15 +88,23 @@ def news_of(services: "Services", main: Agent) -> str:
     if services.options.system_prompt is not None:
         return ""
     since = (message.text for message in reversed(main.history.messages) if message.role == "user")
-    allowed = permissions_of(services, main.mode or "default")
+    allowed = permissions_of(services, main.mode or "default", main.prompt.tools)
     reads = reader(person=services.options.interactive, asked=services.asked)
     return changed_facts("\n".join(main.prompt.system), since, reads, allowed)
 
 
-def permissions_of(services: "Services", mode: Mode) -> str:
-    """What an agent in this mode is told about its permissions."""
-    rules = services.rules.rules
-    return permission_words(mode, [str(rule) for rule in rules.allow], asked=services.asked)
+def permissions_of(services: "Services", mode: Mode, tools: Sequence[ToolSpec]) -> str:
+    """What an agent in this mode with these tools is told about its permissions."""
+    names = [name for spec in tools for name in (spec.name, *spec.behind)]
+    powers = Powers(mode, names, services.rules.rules.allow, asked=services.asked)
+    setup, fence = services.sandbox_setup, services.sandbox
+    if setup is None or fence is None or (words := setup.words) is None:
+        return permission_words(powers)
+    fencing = fence.fencing(services.main, Desk(services.workspace.cwd, roots_of(services)), mode)
+    if not fencing.auto_allow or fencing.unheld:
+        return permission_words(powers)
+    reach = replace(words, asks=words.asks and mode != "dontAsk").reach()
+    return permission_words(replace(powers, reach=reach, outside=fencing.rules.excluded, leaves=setup.leaves))
 
 
 def mode_here(services: "Services", own: Mode | None) -> Mode:
@@ -99,11 +117,11 @@ def mode_here(services: "Services", own: Mode | None) -> Mode:
 
 
 def system_of(
-    services: "Services", model: str, cwd: Path, *, role: str, mode: Mode, main: bool = False
+    services: "Services", seat: Seat, role: str, *, work_for: str = "", append: str = "", main: bool = False
 ) -> tuple[str, ...]:
     workspace, options = services.workspace, services.options
     found = instructions.collect(
-        cwd,
+        seat.cwd,
         workspace.project,
         home=workspace.user,
         state=workspace.home.root,
@@ -111,25 +129,25 @@ def system_of(
         sources=options.setting_sources,
         above=not options.hosted,  # there, what is above the repository belongs to another person
     )
+    told = [work_for, options.instructions, instructions.render(found, seat.cwd) if found.files else ""]
+    told += [_wishes(services, main=main)] if workspace.settings.layers else []
+    if main:
+        services.notes.extend(found.problems)
+        told += [_earlier_notes(services)] if workspace.own.session_memory else []
+    told += [*seat.told, append]
+    if main and options.system_prompt is not None:
+        return system_prompt(None, role, *told[1:])
     place = Surroundings(
-        str(cwd),
+        str(seat.cwd),
         _PLATFORM,
-        time.strftime("%Y-%m-%d"),
-        model,
+        time.strftime("%Y-%m-%d, %H:%M %Z when you began" if main else "%Y-%m-%d"),
+        seat.model,
         git=_git(services, main=main) if services.git or (workspace.project / ".git").exists() else "",
         directories=tuple(map(str, roots_of(services)[1:])),
-        permissions=permissions_of(services, mode),
+        permissions=permissions_of(services, seat.mode, seat.tools),
+        here=seat.here,
     )
-    told = [options.instructions] if options.instructions else []
-    told += [instructions.render(found)] if found.files else []
-    told += [_wishes(services, main=main)] if workspace.settings.layers else []
-    if not main:
-        return system_prompt(place, told, role=role)
-    services.notes.extend(found.problems)
-    told += [_earlier_notes(services)] if workspace.own.session_memory else []
-    bare, append = options.system_prompt is not None, options.append_system_prompt
-    work_for = audience(reader(person=options.interactive, asked=services.asked))
-    return system_prompt(place, told, role=role, work_for=work_for, append=append, bare=bare)
+    return system_prompt(place, role, *told)
 
 
 def _git(services: "Services", *, main: bool) -> str:

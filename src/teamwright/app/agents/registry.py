@@ -23,7 +23,7 @@ from teamwright.library.agents.tool_choice import ToolChoice, tool_names
 from teamwright.library.trust import decision as trust
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.permissions.rulebook import Rulebook
-from teamwright.runtime.tool_traits import register
+from teamwright.runtime.tool_traits import find_traits, register
 from teamwright.tools.agents.agent import AgentOffer, AgentTool, agent_spec
 from teamwright.tools.agents.team import TeamCreate
 from teamwright.tools.catalog import CATALOG
@@ -186,24 +186,22 @@ class AgentRegistry:
             return self._toolset(ToolChoice(names=frozenset(needed_by("coordinator"))), 0, served)
         return self._toolset(ToolChoice(), 0, served)
 
-    def toolset(
-        self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool], *, teammate: bool = False
-    ) -> Toolset:
+    def toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
         """Assembled once for each definition and depth, so that agents of one kind share their specs.
 
-        `served` are the tools of the servers that the agent can reach; `teammate`: it is one, or works for one.
+        `served` are the tools of the servers that the agent can reach.
         """
         skill = self._written.skills.spec() if SKILL in self._made else None
-        key = (id(definition), depth, teammate, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
+        key = (id(definition), depth, tuple(self.startable()), id(skill), tuple(map(id, served.values())))
         if key not in self._toolsets:  # objects in the key are kept with the toolset, so that their ids stay unique
             names = (*self._tools, *MADE, *served)
             choice = self._with_memory(definition, tool_names(definition, names))
-            self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served, teammate=teammate)
+            self._toolsets[key] = (definition, skill, served), self._toolset(choice, depth, served)
         return self._toolsets[key][1]
 
     def team_toolset(self, definition: AgentDefinition, depth: int, served: Mapping[str, Tool]) -> Toolset:
         """A teammate's tools: its definition's, and always those that a team needs. It leads nobody."""
-        toolset = self.toolset(definition, depth, served, teammate=True)
+        toolset = self.toolset(definition, depth, served)
         key = ("team", id(toolset))
         if key not in self._toolsets:
             self._toolsets[key] = toolset, self._team_toolset(toolset)
@@ -213,8 +211,10 @@ class AgentRegistry:
         team, leading = needed_by("teammate"), only_for("lead")
         wanted = {name: tool for name, tool in self._tools.items() if name in team and name not in toolset.tools}
         tools = {name: tool for name, tool in ({**toolset.tools} | wanted).items() if name not in leading}
-        shown = [tools[spec.name].spec for spec in toolset.specs if spec.name not in leading]
-        specs = (*shown, *(tool.spec for tool in wanted.values()))
+        if AGENT in tools and self.features.all_in_background:
+            tools[AGENT] = self._agent_tool(toolset.may_start, toolset.denied, tools, teammate=True)
+        shown = {*wanted, *(spec.name for spec in toolset.specs)}
+        specs = self._ordered({name: tool for name, tool in tools.items() if name in shown})
         return replace(toolset, tools=tools, specs=specs)
 
     def toolset_of(self, specs: tuple[ToolSpec, ...], depth: int, served: Mapping[str, Tool]) -> Toolset:
@@ -222,14 +222,12 @@ class AgentRegistry:
         names = frozenset(name for spec in specs for name in (spec.name, *spec.behind))
         return self._toolset(ToolChoice(names=names), depth, served)
 
-    def _toolset(
-        self, choice: ToolChoice, depth: int, served: Mapping[str, Tool], *, teammate: bool = False
-    ) -> Toolset:
+    def _toolset(self, choice: ToolChoice, depth: int, served: Mapping[str, Tool]) -> Toolset:
         unfit = only_for("main") if depth else ()
         tools = {name: tool for name, tool in self._tools.items() if choice.sees(name) and name not in unfit}
         made = [name for name in self._made if choice.sees(name)]
         if AGENT in made and depth < self.features.max_depth:
-            tools = {AGENT: self._agent_tool(choice.may_start, choice.denied_uses, tools, teammate=teammate)} | tools
+            tools = {AGENT: self._agent_tool(choice.may_start, choice.denied_uses, tools)} | tools
         if SKILL in made and SKILL not in tools:
             tools |= self._written.skills.tool(can_read=can_read(tools))
         hidden: Set[str] = frozenset()
@@ -245,8 +243,15 @@ class AgentRegistry:
         asks = self._options.interactive or self._options.open_door
         unseen = set(hidden) if asks and depth == 0 else hidden | ALONE
         unseen = unseen if self.features.background else unseen | WITHOUT_JOBS
-        specs = tuple(tool.spec for name, tool in tools.items() if name not in unseen)
+        specs = self._ordered({name: tool for name, tool in tools.items() if name not in unseen})
         return tuple(map(lean_spec, specs)) if self.lean else specs
+
+    def _ordered(self, tools: Mapping[str, Tool]) -> tuple[ToolSpec, ...]:
+        """In one order for all agents, those of single roles last: a provider's cache serves equal beginnings."""
+        known = {name: n for n, name in enumerate((*self._tools, *MADE))}
+        apart = {name for name in tools if find_traits(self.catalog, name).audience != "all"}
+        names = sorted(tools, key=lambda name: (name in apart, known.get(name, len(known))))
+        return tuple(replace(tools[name].spec, of_role=name in apart) for name in names)
 
     def _agent_tool(
         self,
@@ -254,13 +259,13 @@ class AgentRegistry:
         denied: Sequence[str],
         tools: Mapping[str, Tool],
         *,
-        teammate: bool,
+        teammate: bool = False,
     ) -> Tool:
         """The Agent tool, as offered to an agent with these other tools."""
         allowed = None if may_start is None else {name.lower() for name in may_start}
         left = without_denied(self.startable(), denied) if denied else self.startable()
         kinds = [d for n, d in left.items() if allowed is None or n.lower() in allowed]
-        offer = AgentOffer(self.features, leads=TeamCreate.traits.name in tools, teammate=teammate)
+        offer = AgentOffer(self.features, teams=TeamCreate.traits.name in self._tools, teammate=teammate)
         return AgentTool(agent_spec(kinds, offer), can_read=can_read(tools))
 
     def _served(self, choice: ToolChoice, served: Mapping[str, Tool]) -> tuple[dict[str, Tool], Set[str]]:
@@ -301,11 +306,16 @@ class AgentRegistry:
 def _features(options: Options, workspace: Workspace) -> Features:
     own, env = workspace.own, workspace.env
     remote = names_engine(options, workspace) and not options.hosted
-    coordinator = options.coordinator or own.coordinator or env.get("TEAMWRIGHT_COORDINATOR") == "1"
+
+    def on(*names: str) -> bool:
+        return any(env.get(name, "").lower() in ("1", "true", "yes", "on") for name in names)
+
+    coordinator = options.coordinator or own.coordinator or on("TEAMWRIGHT_COORDINATOR", "CLAUDE_CODE_COORDINATOR_MODE")
     fork = own.fork if options.fork is None else options.fork
+    forking = on("TEAMWRIGHT_FORK", "CLAUDE_CODE_FORK_SUBAGENT", "FEATURE_FORK_SUBAGENT")
     return Features(
-        fork=(fork or env.get("TEAMWRIGHT_FORK") == "1") and not coordinator,
-        background=own.background and env.get("TEAMWRIGHT_DISABLE_BACKGROUND") != "1",
+        fork=(fork or forking) and not coordinator,
+        background=own.background and not on("TEAMWRIGHT_DISABLE_BACKGROUND", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
         coordinator=coordinator,
         assistant=options.assistant or own.assistant,
         proactive=options.proactive,

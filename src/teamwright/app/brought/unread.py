@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from teamwright.app.agents.registry import AgentRegistry
     from teamwright.app.extensions.service import Configured
 
+# Another program's variables that have an effect here, or that it sets for the programs it starts.
+VARIABLES = frozenset(
+    """CLAUDE_CODE_API_KEY_HELPER_TTL_MS CLAUDE_CODE_COORDINATOR_MODE CLAUDE_CODE_DISABLE_BACKGROUND_TASKS
+    CLAUDE_CODE_DISABLE_TERMINAL_TITLE CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING CLAUDE_CODE_ENABLE_TELEMETRY
+    CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_EXECPATH CLAUDE_CODE_FORK_SUBAGENT CLAUDE_CODE_SDK_READS_SESSION_STATE
+    CLAUDE_CODE_SESSION_ID CLAUDE_CODE_SSE_PORT""".split()
+)
+
 
 def all_unread(workspace: Workspace, written: "Configured", registry: "AgentRegistry") -> tuple[Unread, ...]:
     settings = (one for layer in workspace.settings.layers for one in layer.unread)
     return tuple(dict.fromkeys((*registry.unread, *written.unread, *settings)))
+
+
+def unread_variables(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables for another program that are set and have no effect here."""
+    return tuple(sorted(name for name in env if name.startswith("CLAUDE_CODE_") and name not in VARIABLES))
 
 
 def news_of_unread(unread: Sequence[Unread], workspace: Workspace) -> str:

@@ -33,7 +33,7 @@ async def ask_judge(services: "Services", hook: PromptHook, data: bytes) -> str:
         turns=False,
     )
     request = Request(name, (_SYSTEM,), (), (user(_filled(hook.prompt, data)),), max_output=MOST_OUTPUT)
-    return (await model.reply(request, _ignore)).message.text
+    return (await model.reply(request, _ignore)).answer
 
 
 def _small(services: "Services", main: str) -> str:

@@ -376,7 +376,8 @@ def memory_folder(workspace: Workspace, definition: AgentDefinition) -> Path | N
         return None
     from teamwright.library.memory_dir import memory_directory  # noqa: PLC0415
 
-    return memory_directory(definition.name, definition.memory, state=workspace.home.root, project=workspace.project)
+    state, project, home = workspace.home.root, workspace.project, workspace.user
+    return memory_directory(definition.name, definition.memory, state=state, project=project, home=home)
 
 
 def _read_hooks(sources: list[tuple[str, Mapping[str, Any]]]) -> tuple[HookBook | None, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.permissions.rules import READ, SKILL, Rule, Rules
 from teamwright.core.ports import Tool
+from teamwright.library.agents.places import SKILL_HOMES
 
 if TYPE_CHECKING:
     from teamwright.core.data.extensions.unread import Unread
@@ -59,10 +60,17 @@ class Skillset(Struct, eq=False):
     def _folders(self) -> list[Path]:
         """Folders that may hold skills or commands."""
         workspace, sources = self.workspace, self.options.setting_sources
-        homes = [MANAGED, *((workspace.user / ".claude", workspace.home.root) if "user" in sources else ())]
+        homes = [
+            MANAGED,
+            *(
+                (workspace.user / ".agents", workspace.user / ".claude", workspace.home.root)
+                if "user" in sources
+                else ()
+            ),
+        ]
         if "project" in sources and workspace.trusted:
             between = [p for p in (workspace.cwd, *workspace.cwd.parents) if p.is_relative_to(workspace.project)]
-            homes += [p / name for p in between or [workspace.project] for name in (".claude", ".teamwright")]
+            homes += [p / name for p in between or [workspace.project] for name in SKILL_HOMES]
         return [home / name for home in homes for name in _FOLDERS]
 
     @property

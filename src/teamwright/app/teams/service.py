@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from teamwright.app.agents.prompts import mode_here, system_of
 from teamwright.app.teams.board import mail_limits
 from teamwright.core.data.definition import AgentDefinition, role_of
 from teamwright.core.data.team import Member
-from teamwright.runtime.agents.prompt import WORK, team_words
+from teamwright.runtime.agents.prompt import WORK, Seat, team_words, teammate_words
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served
 from teamwright.runtime.teams.deps import Base, TeamDeps
@@ -33,12 +35,12 @@ class SessionTeammates:
         services = self._services
         return services.registry.team_toolset(definition, 1, services.extensions.served(served))
 
-    def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]:
+    def system(self, definition: AgentDefinition, member: Member, seat: Seat) -> tuple[str, ...]:
         services = self._services
-        words = team_words(member.name, member.team, role_of(definition))
         mode = mode_here(services, member.mode)  # if it begins in plan mode, it is told so before its turn
-        first, *rest = system_of(services, model, cwd, role=WORK, mode=mode)
-        return (first, words, *rest, *services.extensions.told(definition))
+        here = "\n".join(filter(None, (teammate_words(member.name, member.team), seat.here)))
+        seat = replace(seat, mode=mode, told=services.extensions.told(definition), here=here)
+        return system_of(services, seat, WORK, work_for=team_words(role_of(definition)))
 
 
 def open_teamwork(services: "Services") -> Teamwork:

@@ -232,7 +232,7 @@ def _read_setup(ground: "Ground", charter: Charter, room: Room) -> Setup:
     options = replace(options, setting_sources=("project",))
     rules = _read_rules(charter, workspace)
     written = Configured((), None, Skillset(options, workspace), {}, ())
-    sandbox = _read_fence(options, workspace) if workspace.settings.sandbox.values.enabled else None
+    sandbox = _read_fence(options, workspace, charter) if workspace.settings.sandbox.values.enabled else None
     registry = AgentRegistry(options, workspace, rules, written, sandbox.words if sandbox else None)
     models = replace(ground.models, model=charter.model)
     return Setup(options, workspace, rules, models, written, registry, [], sandbox)
@@ -246,7 +246,9 @@ def _read_rules(charter: Charter, workspace: Workspace) -> Rulebook:
     return Rulebook(read_rules(charter.rules, project, home) + deny, project, home)
 
 
-def _read_fence(options: Options, workspace: Workspace) -> "SandboxSetup | None":
+def _read_fence(options: Options, workspace: Workspace, charter: Charter) -> "SandboxSetup | None":
+    """Whether a command may ask to leave it depends on the lead's person."""
     from teamwright.app.sandbox import read_sandbox  # noqa: PLC0415  # nothing of it where it is off
 
-    return read_sandbox(options, workspace)
+    setup, leaves = read_sandbox(options, workspace), workspace.settings.sandbox.values.allow_unsandboxed_commands
+    return setup and replace(setup, leaves=leaves and charter.asked)

@@ -148,4 +148,4 @@ def _instructions(services: "Services") -> str:
         trusted=workspace.trusted,
         sources=("user",),
     )
-    return instructions.render(found) if found.files else ""
+    return instructions.render(found, workspace.cwd) if found.files else ""

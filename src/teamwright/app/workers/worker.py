@@ -22,11 +22,14 @@ from teamwright.osfiles.locks import Lock
 from teamwright.runtime.workers.hosted import Hosted
 from teamwright.runtime.workers.office import Office, OfficeDeps
 from teamwright.store.engine.opening import read_lease
+from teamwright.store.engine.port import UnopenedSpaceError
 from teamwright.store.engine.space import Joining, Space, open_space
+from teamwright.store.engine.wire.address import Address
 from teamwright.store.files.logs import LogFile
 from teamwright.store.tables.processes import Process, ProcessTable
 from teamwright.store.tables.remotes import OfferSlots, Remote
 
+_UNOPENED = 1.0  # seconds between two looks whether a lead has opened the space
 _OWN = ("anthropic", "openai")
 
 
@@ -91,7 +94,7 @@ async def _join(
     own, home = workspace.own.engine, workspace.home.root
     models = open_worker_models(workspace)
     how = Joining(role="worker", lease=read_lease(env), patience=own.patience_seconds)
-    space = await open_space(read_own(wanted.join, env, workspace), home, how)
+    space = await _opened(read_own(wanted.join, env, workspace), home, how, say)
     try:
         log = LogFile(home / "logs" / "teamwright.log", SessionId(f"worker {wanted.name}"), lambda text: text)
         process = await ProcessTable(space.database, space.home.run).register(SessionId(""))
@@ -126,6 +129,19 @@ async def _join(
         await space.close()
         raise
     return OpenWorker(office=office, space=space, models=models, drain_seconds=own.drain_seconds, rooms=rooms)
+
+
+async def _opened(address: Address, home: Path, how: Joining, say: Callable[[str], None]) -> Space:
+    """A worker that starts before any lead waits for one, until it is told to end."""
+    told = ""
+    while True:
+        try:
+            return await open_space(address, home, how)
+        except UnopenedSpaceError as error:
+            if str(error) != told:
+                told = str(error)
+                say(f"{told} The worker joins as soon as one does.")
+        await anyio.sleep(_UNOPENED)
 
 
 def _offer(wanted: Wanted, models: Models) -> OfferSlots:

@@ -63,8 +63,8 @@ BUILT_IN: tuple[AgentDefinition, ...] = (
         description="Any task of several steps: research, changes, checks. Has all tools.",
         prompt=f"""\
 You are an agent of Teamwright that carries out one task in a person's repository, from start to end. Look before you \
-act, follow the conventions around you, change nothing that the task does not need, and prove your work by running \
-what there is to run.
+act, follow the conventions around you, make the simplest change that does the task, and prove your work by running \
+what there is to run. Never weaken a test to make it pass.
 {_REPORT}{_CARE}""",
         source="built-in",
     ),

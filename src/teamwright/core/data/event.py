@@ -18,11 +18,16 @@ FORMAT = 1  # transcript format; a newer one is refused
 
 
 class Seen(Struct, frozen=True, omit_defaults=True):
-    """A file as an agent last read or wrote it. It may only be changed while the disk still agrees."""
+    """A file as an agent last saw it. It may only be changed while the disk still agrees. `part`: a search showed some
+    of its lines, so that it may be edited, but not replaced."""
 
     path: str
     mtime_ns: int
     size: int
+    part: bool = False
+
+    def agrees(self, other: "Seen") -> bool:
+        return (self.mtime_ns, self.size) == (other.mtime_ns, other.size)
 
 
 class Source(Struct, frozen=True):

@@ -120,11 +120,16 @@ class Letter(Struct, frozen=True):
 def due(letters: Sequence[Letter], *, at_rest: bool) -> list[Letter]:
     """The letters to hand over now, in the order every inbox uses; `later` ones only at rest.
 
-    Quiet letters wake nobody, so they wait for company. An idle notice goes along with any other letter.
+    Quiet letters wake nobody and lengthen no turn, so they wait for the end of a turn and for company. An idle notice
+    goes along with any other letter.
     """
-    company = any(x.priority != "later" for x in letters)
-    found = [x for x in letters if at_rest or x.priority != "later" or (company and is_idle_notice(x))]
-    return [] if at_rest and all(map(is_quiet, found)) else sorted(found, key=_rank)
+
+    def is_ready(letter: Letter) -> bool:
+        return at_rest or not (letter.priority == "later" or is_quiet(letter))
+
+    if all(is_quiet(x) for x in letters if is_ready(x)):
+        return []
+    return sorted((x for x in letters if is_ready(x) or is_idle_notice(x)), key=_rank)
 
 
 def is_quiet(letter: Letter) -> bool:

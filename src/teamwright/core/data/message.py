@@ -107,7 +107,8 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
     """A tool as the model is told of it.
 
     `parallel`: it has no effects and may run beside its neighbours. `stores`: its effects are rows of our own store, so
-    the call must be on disk before them. `behind`: tools that it stands for.
+    the call must be on disk before them. `behind`: tools that it stands for. `of_role`: not every agent with all tools
+    has it, so it comes after those that a provider's cache can share.
     """
 
     name: str
@@ -116,6 +117,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
     parallel: bool = False
     stores: bool = False
     behind: tuple[str, ...] = ()
+    of_role: bool = False
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
@@ -163,6 +165,12 @@ class Reply(Struct, frozen=True):
     usage: Usage
     id: str = ""
     seconds: float = 0.0  # spent on the attempt that succeeded
+    why: str = ""  # of a refusal, in the provider's words
+
+    @property
+    def answer(self) -> str:
+        """The answer to one of the runtime's own questions: words that ended by themselves, without a call."""
+        return self.message.text.strip() if self.stop == "end_turn" and not self.message.calls else ""
 
 
 # --- what streams in during a reply; for watchers only, never for decisions

@@ -73,7 +73,7 @@ class Question(Struct, frozen=True):
     reason: str  # why it needs approval
     suggestions: tuple[str, ...] = ()  # rules that would answer it for good, e.g. `Bash(git log *)`
     blocked_path: str | None = None
-    color: str = ""  # of the teammate that asks, or for which the asking agent works
+    color: str = ""  # of the teammate that asks or for which it works, else of its kind
     wider: tuple[str, ...] = ()  # broader rules, e.g. `Bash(npm run *)`
     is_edit: bool = False  # a file change that acceptEdits mode would allow
     patch: tuple[Hunk, ...] = ()  # what the call would change in the current file

@@ -9,7 +9,7 @@ from msgspec import Struct
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.facts import Place
 from teamwright.core.permissions.patterns import PathPattern, path_pattern
-from teamwright.core.permissions.protected import names_protected
+from teamwright.core.permissions.protected import folded, names_protected
 from teamwright.core.permissions.rules import EDIT, READ, Rule, Rules, names_tool, path_rule, whole_rule
 from teamwright.core.text import shown
 
@@ -50,9 +50,14 @@ def is_protected(path: str, roots: Iterable[str], protected: Iterable[str] = ())
     """Is it version control, our own settings and state, or a file that others run? Judged from the innermost working
     directory."""
     root = max((r for r in roots if within(path, r)), key=len, default="")
-    if any(within(path, p) and not (root != p and within(root or "/", p)) for p in protected):
+    if any(_stands_in(path, p) and not (root != p and _stands_in(root or "/", p)) for p in protected):
         return True
     return names_protected(path[len(root.rstrip("/")) :].split("/"))
+
+
+def _stands_in(path: str, place: str) -> bool:
+    """`HOME/.` stands for every name with a dot in that directory."""
+    return within(path, place) or (place.endswith("/.") and folded(path).startswith(folded(place)))
 
 
 def _names_protected(rule: Rule, scene: Scene) -> bool:
@@ -60,7 +65,7 @@ def _names_protected(rule: Rule, scene: Scene) -> bool:
     if rule.pattern is None:
         return False
     pattern = path_pattern(rule.pattern, rule.base, rule.home)
-    return names_protected(pattern.parts) or any(within(pattern.start, p) for p in scene.protected)
+    return names_protected(pattern.parts) or any(_stands_in(pattern.start, p) for p in scene.protected)
 
 
 _READING, _CHANGING = ("reading", "read of"), ("changes to", "change to")  # for a denial; for a required approval

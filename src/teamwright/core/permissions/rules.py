@@ -19,8 +19,8 @@ EDITING = (EDIT := "Edit", "Write", "NotebookEdit")
 READING = (READ := "Read", GLOB := "Glob", "Grep")
 SHELL = (BASH := "Bash", "Monitor")
 FETCH, AGENT, SKILL = "WebFetch", "Agent", "Skill"
-# Names in older rules: of renamed tools, and of tools without a direct successor.
-_RENAMED = {
+# Names in older rules and calls: of renamed tools, and of tools without a direct successor.
+RENAMED = {
     "Task": AGENT,
     "MultiEdit": EDIT,
     "LS": GLOB,
@@ -88,7 +88,7 @@ def parse_rule(text: str, source: Source, base: str = "/", home: str = "/") -> R
     found = _RULE.fullmatch(text)
     if found is None:
         return Problem(text, source, "write `Tool` or `Tool(pattern)`, such as `Bash(git log *)` or `Edit(src/**)`")
-    tool, pattern = _RENAMED.get(found[1], found[1]), found[2]
+    tool, pattern = RENAMED.get(found[1], found[1]), found[2]
     pattern = pattern.strip() if pattern is not None else None
     if found[1] == "SlashCommand" and pattern is not None:
         pattern = pattern.removeprefix("/").removesuffix(":*")  # our rules name only the command

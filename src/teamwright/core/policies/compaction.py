@@ -4,13 +4,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 from teamwright.core.ids import CallId
+from teamwright.core.text import neutral
 
 SHARE = 0.9  # of the window: automatic compaction starts there
 IMAGE = 6_000  # characters that a picture counts for
 PROMPTS = 24_000  # characters of prompts that are kept verbatim
 _LONG_RESULT = 2_000  # characters kept of a tool result if the conversation does not fit
+_SHORTEST = 50  # characters kept of anything
 _NUMBER = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{3,})(?![\d.])")
 _MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size)\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
 
@@ -25,9 +31,12 @@ asked in messages is not kept: write that down, with every constraint.
 4. What is open: the step that was under way, the next ones, promises made, questions that wait for an answer.
 
 Be exact with names, paths, numbers and errors. Call no tools. Write only the summary."""
-FULL = (
-    "the conversation is at its limit again right after it was shortened, {times} times in a row: {what}. "
-    "Ask for smaller steps, or use a model with a larger window."
+_HELP = "Ask for smaller steps, or use a model with a larger window."
+FULL = f"the conversation was at its limit again right after it was shortened, {{times}} times: {{what}}. {_HELP}"
+STUCK = f"the conversation is at its limit and could not be shortened, {{times}} times in a row: {{what}}. {_HELP}"
+NO_SUMMARY = "the model wrote no summary, though asked {times} times ({fault}); the conversation stays as it is"
+_AGAIN = (
+    "You were asked this before, and the answer was no summary: {}. Write it in words alone, at most 1,000 of them."
 )
 LEFT_OUT = "[The beginning of this conversation is left out here: it did not fit.]"
 GO_ON = "Go on with the work from where it stood. Do not repeat what is done, and do not mention this summary."
@@ -90,19 +99,24 @@ def unanswered(messages: Sequence[Message]) -> int:
     return count
 
 
-def asking(instructions: str = "") -> Message:
-    """The last message of the summary request."""
-    return user(f"{ASK}\n\nWhoever asked for this adds: {instructions}" if instructions.strip() else ASK)
+def asking(instructions: str = "", fault: str = "") -> Message:
+    """The last message of the summary request; `fault`: why the last answer to it was no summary."""
+    parts = [ASK]
+    if instructions.strip():
+        parts.append(f"Whoever asked for this adds: {instructions}")
+    if fault:
+        parts.append(_AGAIN.format(fault))
+    return user("\n\n".join(parts))
 
 
 def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_on: bool) -> Message:
     """The message that replaces the conversation: verbatim prompts, our records, the summary."""
     parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
     if kept := _fitting(prompts):
-        parts.append("<asked-so-far>\n" + "\n---\n".join(kept) + "\n</asked-so-far>")
+        parts.append("<asked-so-far>\n" + neutral("\n---\n".join(kept)) + "\n</asked-so-far>")
     if facts:
-        parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
-    parts.append(f"<summary>\n{summary}\n</summary>")
+        parts.append("<still-true>\n" + neutral("\n".join(facts)) + "\n</still-true>")
+    parts.append(f"<summary>\n{neutral(summary, 'summary')}\n</summary>")
     if go_on:
         parts.append(GO_ON)
     return user("\n\n".join(parts))
@@ -140,30 +154,43 @@ def _fits(text: str, most: int) -> int:
 
 def cut_down(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
     """Reduces messages to about this many characters: long results lose their middle, then the oldest part is dropped.
+    The last exchange stays, with shorter parts if need be.
 
     Cuts before a reply, so that no call is separated from its result.
     """
-    short = [_without_bulk(message) for message in messages]
+    short = [_with_shorter(message, _LONG_RESULT, (ToolResult,)) for message in messages]
+    last = max((n for n, message in enumerate(short) if message.role == "assistant"), default=0)
+    tail, each = short[last:], most
+    while each > _SHORTEST and sum(map(size, short[last:])) > most:
+        each //= 2
+        short[last:] = [_with_shorter(message, each, (Text, ToolCall, ToolResult)) for message in tail]
     total, start = sum(map(size, short)), 0
-    while total > most and start < len(short):
+    while start < last and (total > most or (start and short[start].role != "assistant")):
         total -= size(short[start])
-        start += 1
-    while start and start < len(short) and short[start].role != "assistant":
         start += 1
     return (user(LEFT_OUT), *short[start:]) if start else tuple(short)
 
 
-def _without_bulk(message: Message) -> Message:
-    if size(message) <= _LONG_RESULT:
+def _with_shorter(message: Message, most: int, kinds: tuple[type[Block], ...]) -> Message:
+    """Every block of these kinds that is longer than this loses its middle."""
+    if size(message) <= most:
         return message
-    blocks: list[Block] = []
-    for block in message.blocks:
-        if isinstance(block, ToolResult):
-            said = "\n".join(c.text if isinstance(c, Text) else "[a picture]" for c in block.content)
-            blocks.append(ToolResult(block.call_id, (Text(_without_middle(said, _LONG_RESULT)),), block.is_error))
-        else:
-            blocks.append(block)
+    blocks = (_shorter(block, most) if isinstance(block, kinds) else block for block in message.blocks)
     return Message(message.role, tuple(blocks), message.model)
+
+
+def _shorter(block: Block, most: int) -> Block:
+    match block:
+        case ToolResult():
+            said = "\n".join(c.text if isinstance(c, Text) else "[a picture]" for c in block.content)
+            return ToolResult(block.call_id, (Text(_without_middle(said, most)),), block.is_error)
+        case ToolCall() if len(bytes(block.input)) > most:
+            kept = _without_middle(bytes(block.input).decode(errors="replace"), most)
+            return replace(block, input=Raw(msgspec.json.encode({"shortened": kept})))
+        case Text():
+            return Text(_without_middle(block.text, most))
+        case _:
+            return block
 
 
 def fitting_summary(text: str, window: int | None) -> str:

@@ -16,6 +16,7 @@ from teamwright.core.permissions.rules import AGENT, detail_rule, parse_rules
 FORK = "fork"
 Room = Literal["shared", "worktree", "remote"]
 DEFAULT_KIND = "general-purpose"
+BROUGHT_KINDS = {"claude-code-guide": "guide"}  # names of another program's built-in agents, if nobody defined them
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -188,6 +189,7 @@ def find_kind(name: str, caller: SpawnCaller, kinds: Mapping[str, AgentDefinitio
     """Finds a kind by name, ignoring case; never substitutes another."""
     offered = _offered(caller, kinds)
     found = next((d for k, d in offered.items() if k.lower() == name.lower()), None)
+    found = found or offered.get(BROUGHT_KINDS.get(name.lower(), ""))
     if found is None:
         raise ToolError(f"There is no agent {name!r} to start here. {_choice(offered)}")
     return found

@@ -20,6 +20,7 @@ class Policy(Struct, frozen=True):
     """Paths are absolute and resolved; there is no order and there are no wildcards or exceptions."""
 
     access: tuple[tuple[str, Access], ...]  # sorted by path; "/" is always there
+    roots: tuple[str, ...] = ()  # writable ones: searched for repositories that the program made
     absent: tuple[str, ...] = ()  # protected names that do not exist and must not appear
     told: tuple[str, ...] = ()  # the same for programs that live on: reported, and left to the person
     links: tuple[tuple[str, str], ...] = ()  # protected links and their targets as written: no mount holds them
@@ -83,7 +84,7 @@ class Terrain(Struct, frozen=True):
 
 def access_of(policy: Policy, path: str) -> Access:
     """The access by the longest entry that contains the path."""
-    return _longest(dict(policy.access), path)
+    return longest(dict(policy.access), path)
 
 
 def holds(policy: Policy, tier: Tier) -> str:
@@ -108,7 +109,7 @@ def _beyond_landlock(access: tuple[tuple[str, Access], ...]) -> tuple[str, ...]:
     """Landlock lists what is open, so a part of a writable place cannot be closed again."""
     known = dict(access)
     hidden = [path for path, may in access if may == "none" and path != "/"]
-    return tuple(path for path in hidden if _longest(known, dirname(path)) == "write")
+    return tuple(path for path in hidden if longest(known, dirname(path)) == "write")
 
 
 def policy_for(
@@ -142,6 +143,7 @@ def _policy_for(
     others = tuple(sorted(missing.difference(in_git)))
     return Policy(
         access=layers.simplified(),
+        roots=() if plan else roots,
         absent=in_git if lives_on else tuple(sorted(missing)),
         told=others if lives_on else (),
         links=tuple(sorted(layers.links.items())),
@@ -178,7 +180,7 @@ class _Layers:
 
     def cap(self, path: str) -> None:
         """At most `read`. Hidden places stay hidden."""
-        if _longest(self.map, path) == "write":
+        if longest(self.map, path) == "write":
             self.map[path] = "read"
 
     def hide_and_show(self, rules: SandboxRules) -> None:
@@ -187,7 +189,7 @@ class _Layers:
         if not rules.all_sockets:
             self.lay(t.runtime, "none")
         for path in (t.home, t.project):
-            if path not in t.deny_read and _longest(self.map, path) == "none":
+            if path not in t.deny_read and longest(self.map, path) == "none":
                 self.map[path] = "read"
         self.lay((*t.shown, *t.allow_read), "read")
 
@@ -198,7 +200,7 @@ class _Layers:
 
     def open_git(self, *, lives_on: bool) -> None:
         for found in self.terrain.repositories:
-            if found.nested and _longest(self.map, found.directory) != "write":
+            if found.nested and longest(self.map, found.directory) != "write":
                 continue
             for directory in (found.shared, found.directory):
                 nearest = _nearest(self.map, directory)
@@ -214,7 +216,7 @@ class _Layers:
     def protect(self, masks: tuple[str, ...]) -> None:
         repositories = self.terrain.repositories
         own = [found.directory for found in repositories if found.common]
-        writable = [path for path in own if _longest(self.map, path) == "write"]
+        writable = [path for path in own if longest(self.map, path) == "write"]
         for found in repositories:
             self._protect_names(found.names, keep=not found.common, each=not (found.nested and self.many))
             if found.nested and self.many:
@@ -238,11 +240,11 @@ class _Layers:
             if name.state == "missing":
                 self.missing.add(name.path)
                 continue
-            if not path or _longest(self.map, path) == "none":
+            if not path or longest(self.map, path) == "none":
                 continue
             if keep and self._in_reach(path):
                 self.kept.add(path)
-            if each and _longest(self.map, path) == "write":
+            if each and longest(self.map, path) == "write":
                 self.map[path] = "read"
                 self.guarded.append(path)
 
@@ -257,7 +259,7 @@ class _Layers:
         """Pins the directories above. If one could be renamed, another could take its place, and the hidden content
         would be reachable under the renamed path."""
         above = dirname(path)
-        while _longest(self.map, above) == "write" and (above not in self.map or above in self.pinned):
+        while longest(self.map, above) == "write" and (above not in self.map or above in self.pinned):
             self.map[above] = "write"
             self.pinned.add(above)
             above = dirname(above)
@@ -268,7 +270,7 @@ class _Layers:
         for path in sorted(self.map):
             access = self.map[path]
             pinned = path in self.pinned and access == "write"
-            if path == "/" or pinned or _longest(kept, dirname(path)) != access:
+            if path == "/" or pinned or longest(kept, dirname(path)) != access:
                 kept[path] = access
         return tuple(kept.items())
 
@@ -279,5 +281,5 @@ def _nearest(known: Mapping[str, Access], path: str) -> str:
     return path
 
 
-def _longest(known: Mapping[str, Access], path: str) -> Access:
+def longest(known: Mapping[str, Access], path: str) -> Access:
     return known[_nearest(known, path)]

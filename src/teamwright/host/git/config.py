@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from teamwright.core.text import shown
 from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, is_false, parts, read_config
@@ -52,6 +53,7 @@ _SECTIONS = frozenset(
 _MAY_VERIFY = re.compile(r"format\.pretty|pretty\..*|(?:branch|tag)\.sort")
 _SIGNATURE = re.compile(r"%[-+ ]?G|signature")
 _PLACES = frozenset({"core.worktree", "extensions.worktreeconfig"})
+_FETCHED = frozenset({"promisor", "partialclone", "partialclonefilter"})  # objects of a partial clone
 _HOOKS = ("post-index-change", "reference-transaction")  # hooks that even a reading command can trigger
 
 
@@ -78,7 +80,7 @@ def _of_places(directory: str, seen: set[str]) -> Iterator[str]:
         seen.add(git)
         yield from _of_one(top, git)
         try:
-            inner = [os.path.join(top, path) for path in _submodules(git)]
+            inner = [os.path.join(top, path) for path in submodules(git)]
         except UnreadableError:
             yield UNREADABLE
             continue
@@ -99,6 +101,30 @@ def _of_one(top: str, git: str) -> Iterator[str]:
         yield UNREADABLE
     hooks = os.path.join(common_of(git) or git, "hooks")
     yield from (f"hooks/{name}" for name in _HOOKS if os.access(os.path.join(hooks, name), os.X_OK))
+
+
+def obeyed_files(top: str, git: str) -> Iterator[str]:
+    """The files of this git directory by which git runs a program or looks elsewhere."""
+    common = common_of(git) or git
+    for file in (os.path.join(common, "config"), os.path.join(git, "config.worktree")):
+        try:
+            if any(_leads_away(top, git, name, value) for name, value in _notable(file)):
+                yield file
+        except UnreadableError:
+            yield file
+    for folder in ("hooks", "remotes", "branches"):  # the last two name addresses, as configurations did long ago
+        with suppress(OSError), os.scandir(os.path.join(common, folder)) as entries:
+            yield from (one.path for one in entries if folder != "hooks" or _is_hook(one))
+
+
+def _leads_away(top: str, git: str, name: str, value: str | None) -> bool:
+    if name == "core.worktree":
+        return not _is_top(git, value, top)
+    return name not in _PLACES and parts(name)[2] not in _FETCHED
+
+
+def _is_hook(entry: "os.DirEntry[str]") -> bool:
+    return not entry.name.endswith(".sample") and bool(entry.stat(follow_symlinks=False).st_mode & 0o111)
 
 
 _judged: dict[str, tuple[tuple[Entry, ...], tuple[Entry, ...]]] = {}
@@ -174,7 +200,7 @@ def _all(file: str, seen: set[str], read: Callable[[str], tuple[Entry, ...]]) ->
 _links: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
 
 
-def _submodules(git: str) -> tuple[str, ...]:
+def submodules(git: str) -> tuple[str, ...]:
     """Paths that the index lists as submodules."""
     path = os.path.join(git, "index")
     try:
@@ -196,7 +222,7 @@ def _submodules(git: str) -> tuple[str, ...]:
 def has_submodules(directory: str) -> bool:
     """Does the repository contain submodules? Also True if it cannot be told."""
     try:
-        return any(_submodules(git) for _, git in sure_places(directory))
+        return any(submodules(git) for _, git in sure_places(directory))
     except UnreadableError:
         return True
 

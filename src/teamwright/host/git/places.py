@@ -33,7 +33,7 @@ def places(directory: str) -> Iterator[tuple[str, str]]:
     while True:
         mark = os.path.join(here, ".git")
         if os.path.lexists(mark):
-            git = _follow(mark)
+            git = git_of(mark)
             yield here, git
             if _is_git_directory(git):
                 return
@@ -51,7 +51,7 @@ def _looks_bare(here: str) -> bool:
     return any(os.path.lexists(os.path.join(here, name)) for name in ("objects", "commondir", "config"))
 
 
-def _follow(mark: str) -> str:
+def git_of(mark: str) -> str:
     """The git directory; a `.git` file names another place."""
     told = text_of(mark)
     return os.path.join(os.path.dirname(mark), told[8:]) if told.startswith("gitdir: ") else mark

@@ -115,13 +115,14 @@ class Capture:
             self._file = None
         self._open = False
 
-    def text(self, clean: Callable[[str], str] = str) -> str:
+    def text(self, clean: Callable[[str], str] = str, *, sizes: tuple[int, int] | None = None) -> str:
         """Everything; or the head, a line that says how much is left out, and the tail. `clean` is applied to each
-        part."""
+        part; `sizes`: how much of them, if less than is in memory."""
         if not self.shortened:
             return clean(_decode(self._head + self._tail))
-        head = _front(bytes(self._head))
-        tail = _back(bytes(self._tail[-self._tail_size :]))
+        first, last = sizes or (self._head_size, self._tail_size)
+        head = _front(bytes(self._head[:first]))
+        tail = _back(bytes(self._tail[-last:]))
         gone = self.total - len(head) - len(tail)
         lines = self.lines - head.count(b"\n") - tail.count(b"\n")
         note = f"[... {gone:,} bytes ({lines:,} lines) left out{self._whereabouts()} ...]"

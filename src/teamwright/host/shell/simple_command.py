@@ -10,6 +10,7 @@ from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.core.permissions.protected import mentioned
 from teamwright.host.git.config import is_program
 from teamwright.host.shell.below import looked_below, perhaps_guarded
+from teamwright.host.shell.cwd import CwdTracker
 from teamwright.host.shell.feeds import FedWords, find_feed
 from teamwright.host.shell.harmless import Setting, expanded, harmless_use, is_fleeting, moved_by_git
 from teamwright.host.shell.layers import Layers, lie_inside, unwrap
@@ -58,11 +59,12 @@ UNSEEN_CODE = Command((CommandView((), None),), "code", opaque="it may run code 
 
 
 class ReadWords(Struct):
-    """The result for one simple command. `code` is text that it would run, to be parsed in turn."""
+    """The result for one simple command. `code` is text that it would run, to be parsed in turn, with the directories
+    where it would run."""
 
     commands: list[Command] = field(default_factory=list[Command])
     writes: list[Place] = field(default_factory=list[Place])
-    code: list[str] = field(default_factory=list[str])
+    code: list[tuple[str, tuple[str, ...] | None]] = field(default_factory=list[tuple[str, tuple[str, ...] | None]])
     shadows_code: bool = False
     same_shell: bool = False
     cd: str | None = None
@@ -72,7 +74,7 @@ class ReadWords(Struct):
 
     def take_in(self, part: "ReadWords") -> None:
         """Merges the result of a command that this one runs."""
-        self.expands = self.expands or part.expands
+        self.expands, self.links = self.expands or part.expands, self.links or part.links
         self.commands += part.commands
         self.writes += part.writes
         self.code += part.code
@@ -100,7 +102,7 @@ def simple_commands(
         layers.hide_command("the name of the program is only known when it runs")
     if name == "find":
         _take_find_apart(layers, shown, setting, found, depth)
-    shadow = _carry(texts, layers, found)
+    shadow = _carry(texts, layers, found, setting)
     if not shadow:
         _look_behind(texts, layers, shown, found, setting, depth)
     layers.views += _other_views(texts, layers, setting)
@@ -158,15 +160,19 @@ def _configures(texts: Sequence[str]) -> bool:
 
 
 def _take_find_apart(layers: Layers, shown: str, setting: Setting, found: ReadWords, depth: int) -> None:
-    """The command run for each match is judged by itself, and so is the rest of the find."""
+    """The command run for each match is judged by itself, and so is the rest of the find. With `-execdir` and `-okdir`
+    it runs in the directory of the match, which nobody knows yet."""
     words, spans = layers.inner, _spans_of_find(layers)
     feed = _feed_of_find(layers, spans, setting)
+    anywhere = structs.replace(setting, cwds=None, places=CwdTracker(setting.around, None).places, found={})
     for start, end in spans:
+        here = words[start].text in ("-exec", "-ok")
         known = feed if words[start].text == "-exec" else None
         many = end < len(words) and words[end].text == "+"
         inner = _run_for_each(words[start + 1 : end], known, many=many)
         if inner:
-            found.take_in(simple_commands(inner, shown, (), _fed(setting, known), depth=depth + 1))
+            where = _fed(setting, known) if here else anywhere
+            found.take_in(simple_commands(inner, shown, (), where, depth=depth + 1))
     for start, end in reversed(spans):
         layers.inner = [*layers.inner[:start], *layers.inner[end + 1 :]]
 
@@ -194,7 +200,7 @@ def _feed_of_find(layers: Layers, spans: Sequence[tuple[int, int]], setting: Set
     return None if unsure else find_feed([w.text for w in rest], setting, spans[0][0])
 
 
-def _carry(texts: Sequence[str], layers: Layers, found: ReadWords) -> bool:
+def _carry(texts: Sequence[str], layers: Layers, found: ReadWords, setting: Setting) -> bool:
     """Extracts code carried as text, which is judged by itself; True if nothing else of the command needs judging."""
     name = texts[0].rpartition("/")[2]
     code, plain = carried_code(texts)
@@ -211,7 +217,7 @@ def _carry(texts: Sequence[str], layers: Layers, found: ReadWords) -> bool:
         found.commands.append(
             Command((CommandView((), None),), name, opaque="it runs code for another shell", shadow=True)
         )
-    found.code.append(code)
+    found.code.append((code, setting.cwds))
     found.same_shell = name == "eval"
     return plain and name != "trap" and layers.is_certain
 
@@ -242,18 +248,18 @@ def _look_behind(
         found.commands += [structs.replace(command, shadow=True) for command in part.commands]
         found.code, found.shadows_code = found.code + part.code, bool(part.code) or found.shadows_code
     if program_name(texts[0]) not in WRAPPERS:
-        _look_at_values(texts if start is None else texts[: start + 1], layers, found)
+        _look_at_values(texts if start is None else texts[: start + 1], layers, found, setting)
     for n in range(1, last):
         found.removal = found.removal.or_else(_removal(layers.inner[n:], setting))
 
 
-def _look_at_values(texts: Sequence[str], layers: Layers, found: ReadWords) -> None:
+def _look_at_values(texts: Sequence[str], layers: Layers, found: ReadWords, setting: Setting) -> None:
     """A word, or a value attached to a flag, may be a command or code."""
     glued = [value for text in texts[1:64] for value in _glued(text)]
     layers.views += [CommandView((value,), None) for value in glued]
     code = [t for t in (*texts[1:], *glued) if _IS_CODE.search(t)][:64]
     layers.views += [CommandView((UNKNOWN,), None)] if any(UNKNOWN in text for text in code) else []
-    code = [text for text in code if UNKNOWN not in text]
+    code = [(text, setting.cwds) for text in code if UNKNOWN not in text]
     found.code, found.shadows_code = found.code + code, bool(code) or found.shadows_code
 
 

@@ -306,8 +306,8 @@ class Walk:
         self.commands += found.commands
         self.writes += found.writes
         self.removal = self.removal.or_else(found.removal)
-        for code in found.code:
-            self._nested(code, shadow=found.shadows_code, same_shell=found.same_shell)
+        for code, cwds in found.code:
+            self._nested(code, cwds, shadow=found.shadows_code, same_shell=found.same_shell)
         if found.cd is not None:
             self._move(found.cd)
 
@@ -323,9 +323,9 @@ class Walk:
             self.removal = self.removal.or_else(SHIFTS)
         self.where.change(directory, certain=not self._shaky)
 
-    def _nested(self, code: str, *, shadow: bool, same_shell: bool) -> None:
+    def _nested(self, code: str, cwds: tuple[str, ...] | None, *, shadow: bool, same_shell: bool) -> None:
         """Parses code carried as text. If only restricting rules look at it, it may be unreadable."""
-        inner = Walk(CwdTracker(self.where.around, self.where.cwds), self._depth + 5, self._words_left)
+        inner = Walk(CwdTracker(self.where.around, cwds), self._depth + 5, self._words_left)
         if same_shell:
             inner._shaky, inner._repeated, inner._later = self._shaky, self._repeated, self._later
         try:

@@ -25,11 +25,13 @@ class Wrong(ValueError):
 
 
 class Field(Struct, frozen=True):
-    """`guards`: it limits the agent, so a definition in which it is unreadable is not used at all."""
+    """`guards`: it limits the agent, so a definition in which it is unreadable is not used at all. `doubts`: what there
+    is to say about a value, as it stands in the file, that is used."""
 
     name: str  # in AgentDefinition
     read: Callable[[Any], Any]
     guards: bool = False
+    doubts: Callable[[Any], Iterable[str]] | None = None
 
 
 def check_name(name: str) -> str:
@@ -112,14 +114,28 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _tools(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):  # another program's `{read: true, write: false}`
+        value = [name for name, on in cast("dict[str, Any]", value).items() if on is True]
+    return () if value is None else _texts(value, split_rules)
+
+
+def _unread_tools(value: Any) -> Iterable[str]:
+    """Files written for other programs name tools that we do not have: such an entry allows nothing."""
     if value is None:
-        raise Wrong("is empty: write `*` for all tools, `[]` for none")
-    found = _texts(value, split_rules)
-    for entry in found:
+        yield "is empty, so the agent has no tools: write `*` for all"
+    for entry in _tools(value):
         problem = None if entry == "*" else parse_rule(entry, "session")
         if isinstance(problem, Problem):
-            raise Wrong(f"`{shown(entry, 80)}`: {problem.reason}")
-    return found
+            yield f"`{shown(entry, 80)}`: {problem.reason}"
+
+
+def _mode(value: Any) -> str | None:
+    """None for a mode of another program in which that program decides: the agent has its parent's."""
+    return None if value in ("auto", "delegate", "manual") else _one_of(MODES, value)
+
+
+def _isolation(value: Any) -> str | None:
+    return None if value == "none" else _one_of(get_args(Isolation), value)
 
 
 def _servers(value: Any) -> tuple[str | dict[str, Any], ...]:
@@ -161,13 +177,13 @@ _ALL = (
     Field("name", text),
     Field("description", text),
     Field("prompt", text),
-    Field("tools", _tools, guards=True),
-    Field("disallowed_tools", _tools, guards=True),
+    Field("tools", _tools, guards=True, doubts=_unread_tools),
+    Field("disallowed_tools", partial(_texts, cut=split_rules), guards=True, doubts=_unread_tools),
     Field("model", _model),
     Field("effort", _effort),
-    Field("permission_mode", partial(_one_of, MODES), guards=True),
+    Field("permission_mode", _mode, guards=True),
     Field("background", _yes_no),
-    Field("isolation", partial(_one_of, get_args(Isolation)), guards=True),
+    Field("isolation", _isolation, guards=True),
     Field("remote", _remote),
     Field("max_turns", _count),
     Field("color", text),

@@ -134,6 +134,8 @@ def _put(form: _Form, field: Field, key: str, value: Any) -> None:
         return
     try:
         form.values[field.name] = field.read(value)
+        if field.doubts is not None:
+            form.warnings += (f"{form.place(key)}{key}: {words}" for words in field.doubts(value))
     except Wrong as wrong:
         words = f"{form.place(key)}{key}: {wrong}"
         if field.guards:

@@ -14,7 +14,8 @@ MOST_FILES = 1000  # per place
 MOST_FOLDERS = 500
 MOST_ENTRIES = 10_000  # per folder: a repository may hold a million files there
 DEEPEST = 8  # levels of folders below a place
-_HOMES = (".claude", ".teamwright")  # the second wins
+HOMES = (".claude", ".teamwright")  # the second wins
+SKILL_HOMES = (".agents", *HOMES)  # the first, which many programs read, has nothing but skills
 
 Signature = tuple[int, ...]  # empty for a dangling link
 Sighting = tuple[str, Signature]
@@ -45,7 +46,7 @@ def find_places(
         found += [
             DefinitionFolder("project", folder / name / "agents", within=within)
             for folder in way_down(cwd, project)
-            for name in _HOMES
+            for name in HOMES
         ]
     found.append(DefinitionFolder("managed", managed))
     unique: dict[str, DefinitionFolder] = {}  # in the home directory, project and user folder are the same

@@ -8,12 +8,11 @@ from pathlib import Path
 from teamwright.core.data.definition import DefinitionSource
 from teamwright.core.text import shown
 from teamwright.library.agents.definition_file import DefinitionFolder
-from teamwright.library.agents.places import MOST_ENTRIES, MOST_FILES, Sighting, scan, way_down
+from teamwright.library.agents.places import MOST_ENTRIES, MOST_FILES, SKILL_HOMES, Sighting, scan, way_down
 from teamwright.library.plugins import Plugin
 from teamwright.library.skills.file import Kind, Shelf
 
 MANAGED = Path("/etc/teamwright")
-_HOMES = (".claude", ".teamwright")  # the second wins
 _KINDS: tuple[tuple[Kind, str], ...] = (("command", "commands"), ("skill", "skills"))  # in one folder, skills win
 
 
@@ -33,7 +32,7 @@ def find_shelves(
     `state` is TEAMWRIGHT_HOME. Untrusted projects are skipped.
     """
     found = [shelf for plugin in plugins for shelf in _of_plugin(plugin)]
-    own = (home / ".claude", state)
+    own = (home / ".agents", home / ".claude", state)
     if "user" in sources:
         found += [shelf for folder in own for shelf in _pair("user", folder)]
     if "project" in sources and trusted:
@@ -46,12 +45,13 @@ def find_shelves(
 
 
 def _pair(source: DefinitionSource, folder: Path, within: tuple[Path, ...] | None = None) -> list[Shelf]:
-    return [Shelf(kind, DefinitionFolder(source, folder / name, within=within)) for kind, name in _KINDS]
+    kinds = _KINDS[1:] if folder.name == ".agents" else _KINDS
+    return [Shelf(kind, DefinitionFolder(source, folder / name, within=within)) for kind, name in kinds]
 
 
 def _of_project(cwd: Path, project: Path, own: Sequence[Path]) -> list[Shelf]:
     within = tuple(Path(os.path.realpath(folder)) for folder in (project, *own))
-    folders = [folder / name for folder in way_down(cwd, project) for name in _HOMES]
+    folders = [folder / name for folder in way_down(cwd, project) for name in SKILL_HOMES]
     return [shelf for folder in folders for shelf in _pair("project", folder, within)]
 
 

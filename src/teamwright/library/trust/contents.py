@@ -9,6 +9,7 @@ import msgspec
 
 from teamwright.core.errors import SettingsError
 from teamwright.core.jsontext import as_list, as_object
+from teamwright.library.agents.places import SKILL_HOMES
 from teamwright.library.frontmatter import Document, split
 from teamwright.library.jsonfile import MOST_JSON, read_json
 from teamwright.library.skills.text import Shell, pieces
@@ -158,7 +159,7 @@ _LINES: Mapping[str, tuple[str, Callable[[Any], Iterator[str]]]] = {
 def _kind(name: str) -> str:
     """`agents`, `commands` or `skills`, from the folder below `.claude` that contains the file."""
     parts = name.split("/")
-    places = (n for n, part in enumerate(parts[:-1]) if part in (".claude", ".teamwright"))
+    places = (n for n, part in enumerate(parts[:-1]) if part in SKILL_HOMES)
     return next((parts[n + 1] for n in places if parts[n + 1] in ("agents", "commands", "skills")), "")
 
 

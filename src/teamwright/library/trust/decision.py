@@ -14,15 +14,15 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
 from teamwright.core.text import few, shown
+from teamwright.library.agents.places import HOMES, SKILL_HOMES
 from teamwright.library.jsonfile import read_json
 
 if TYPE_CHECKING:
     from teamwright.library.trust.snapshot import TrustChange
 
 MOST_NAMES = 100
-_HOMES = (".claude", ".teamwright")
 RECORDS = "trust.json"  # below our home
-PLACES = (*_HOMES, ".mcp.json")  # a directory brings nothing outside these
+PLACES = (*SKILL_HOMES, ".mcp.json")  # a directory brings nothing outside these
 
 
 class Part(Struct, frozen=True):
@@ -150,7 +150,11 @@ def own_places(project: Path, *, user: Path, state: Path) -> tuple[str, ...]:
     slash."""
     if os.path.realpath(project) != os.path.realpath(user):
         return ()
-    homes = [home for home in _HOMES if home == ".claude" or os.path.realpath(user / home) == os.path.realpath(state)]
+    homes = [
+        home
+        for home in SKILL_HOMES
+        if home != ".teamwright" or os.path.realpath(user / home) == os.path.realpath(state)
+    ]
     return tuple(f"{home}/{name}" for home in homes for name in ("settings.json", "agents/", "commands/", "skills/"))
 
 
@@ -163,7 +167,7 @@ def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
     theirs = frozenset(own)
     settings = tuple(
         f"{home}/{name}"
-        for home in _HOMES
+        for home in HOMES
         for name in ("settings.json", "settings.local.json")
         if os.path.lexists(project / home / name) and f"{home}/{name}" not in theirs
     )
@@ -182,13 +186,13 @@ def what_would_run(project: Path, own: Iterable[str] = ()) -> TrustContents:
 
 def _stems(project: Path, kind: str, own: Collection[str]) -> tuple[str, ...]:
     """Definitions by file name; folders of definitions by their own name."""
-    files = [f for home in _HOMES if f"{home}/{kind}/" not in own for f in _listing(project / home / kind)]
+    files = [f for home in HOMES if f"{home}/{kind}/" not in own for f in _listing(project / home / kind)]
     names = ((f.stem if f.suffix == ".md" else f"{f.name}/") for f in files if f.suffix == ".md" or f.is_dir())
     return tuple(dict.fromkeys(names))
 
 
 def _skills(project: Path, own: Collection[str]) -> tuple[str, ...]:
-    folders = (f for home in _HOMES if f"{home}/skills/" not in own for f in _listing(project / home / "skills"))
+    folders = (f for home in SKILL_HOMES if f"{home}/skills/" not in own for f in _listing(project / home / "skills"))
     return tuple(dict.fromkeys(f.name for f in folders if os.path.lexists(f / "SKILL.md")))
 
 

@@ -12,15 +12,14 @@ from msgspec import Struct
 
 from teamwright.core.errors import SettingsError
 from teamwright.library.agents.definition_file import DefinitionFolder
-from teamwright.library.agents.places import MOST_FILES, scan, way_down
+from teamwright.library.agents.places import HOMES, MOST_FILES, SKILL_HOMES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON
 from teamwright.library.trust.decision import is_own
 from teamwright.osfiles.private import replace_file
 from teamwright.osfiles.reading import read_plain
 
 MOST_TEXT = 64_000  # characters kept per file for comparison
-_HOMES = (".claude", ".teamwright")
-SETTINGS = tuple(f"{home}/{name}" for home in _HOMES for name in ("settings.json", "settings.local.json"))
+SETTINGS = tuple(f"{home}/{name}" for home in HOMES for name in ("settings.json", "settings.local.json"))
 GIT = ".git/config"
 MOST_SCRIPT = 64 << 20  # bytes that are hashed; for larger files only size and times are recorded
 _TOO_MANY = "(files that its commands name)"
@@ -203,8 +202,8 @@ def _load(project: Path, state: Path) -> Agreed | None:
 
 def _definitions(project: Path, cwd: Path) -> Iterator[str]:
     for folder in way_down(cwd, project):
-        for home in _HOMES:
-            for kind in ("agents", "commands"):
+        for home in SKILL_HOMES:
+            for kind in ("agents", "commands") if home in HOMES else ():
                 yield from (path for path, _ in scan(DefinitionFolder("project", folder / home / kind))[0])
             yield from _skills(f"{folder}/{home}/skills")
 

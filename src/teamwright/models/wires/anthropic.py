@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import (
     Block,
@@ -22,13 +23,14 @@ from teamwright.core.data.message import (
     Usage,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.jsontext import as_object
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
 from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json
-from teamwright.models.wires.pieces import MARKER, Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 VERSION = "2023-06-01"
@@ -142,13 +144,18 @@ class AnthropicWire:
 
     def body(self, request: Request, options: Mapping[str, Any]) -> list[Bytes]:
         """The body in the order options, tools, system, messages: the parts that change least come first, for the
-        cache."""
+        cache.
+
+        A marker follows the tools that all agents have, and one the instructions. The API takes four: a fork, which
+        has a third one in its messages, finds its tools behind its parent's markers.
+        """
         parts: list[Bytes] = [encode(options)[:-1]]
         system, tools = self._system.of(request.system), self._tools.of(request.tools)
-        if tools:
-            parts += [b',"tools":[', tools, *([] if system else [MARKER]), b"}]"]
-        if system:
-            parts += [b',"system":[', system, MARKER, b"}]"]
+        if tools.data:
+            forked = request.shared and system.data
+            parts += [b',"tools":[', *tools.marked(() if forked else range(len(tools.ends))), b"]"]
+        if system.data:
+            parts += [b',"system":[', *system.marked((0,)), b"]"]
         said = self.messages.row(request.messages, request.model, self._marks(request))
         return [*parts, b',"messages":[', *row(said), b"]}"]
 
@@ -172,16 +179,22 @@ class AnthropicWire:
         return found
 
 
-def _system(parts: tuple[str, ...]) -> bytes:
-    """Left open at the end: a marker and the closing brace follow."""
-    return b",".join(encode({"type": "text", "text": part}) for part in parts if part.strip())[:-1]
+def _system(parts: tuple[str, ...]) -> Piece:
+    """The last part is about one agent: the marker stands before it."""
+    blocks = [encode({"type": "text", "text": part}) for part in parts if part.strip()]
+    return _marked_after(blocks, max(len(blocks) - 1, 1))
 
 
-def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
-    """Left open at the end, like the system prompt."""
-    return b",".join(
-        encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs
-    )[:-1]
+def _tools(specs: tuple[ToolSpec, ...]) -> Piece:
+    """The marker stands after those that all agents have."""
+    blocks = [encode({"name": s.name, "description": s.description, "input_schema": dict(s.schema)}) for s in specs]
+    return _marked_after(blocks, sum(not spec.of_role for spec in specs))
+
+
+def _marked_after(blocks: list[bytes], count: int) -> Piece:
+    """Blocks of which the first `count` may end with a marker."""
+    common = b",".join(blocks[:count])
+    return Piece(b",".join(blocks), (len(common) - 1,) if common else ())
 
 
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
@@ -252,6 +265,7 @@ class _Message(Struct):
     id: str = ""
     content: list[Raw] = []
     stop_reason: str | None = None
+    stop_details: Any = None
     usage: _Usage | None = None
 
 
@@ -262,6 +276,7 @@ class _Delta(Struct):
     signature: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
+    stop_details: Any = None
 
 
 class _Event(Struct):
@@ -329,6 +344,7 @@ class AnthropicStream:
         self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
         self._stop: str | None = None
+        self._details: Any = None  # of the stop
         self._starts: dict[int, _Start] = {}
         self._opaque: dict[int, dict[str, Any]] = {}  # unknown blocks that grew after their start
 
@@ -355,7 +371,7 @@ class AnthropicStream:
             for index, block in enumerate(whole.content):
                 self._take(_Event("content_block_start", index, content_block=block), data)
                 self._take(_Event("content_block_stop", index), data)
-            self._stop = whole.stop_reason
+            self._stop, self._details = whole.stop_reason, whole.stop_details
             self.finished = True
         except (msgspec.DecodeError, RecursionError, ValueError, KeyError) as error:
             raise faults.garbled(self._place, str(error)) from error
@@ -365,7 +381,8 @@ class AnthropicStream:
             raise faults.cut(self._place)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop = _STOPS.get(self._stop or "", "tool_use" if calls else "end_turn")
-        return self._draft.reply(stop, seconds, _kept)
+        why = as_object(self._details).get("explanation")
+        return replace(self._draft.reply(stop, seconds, _kept), why=why if isinstance(why, str) else "")
 
     def _read(self, data: bytes) -> _Event:
         try:
@@ -397,7 +414,9 @@ class AnthropicStream:
 
     def _amend(self, event: _Event) -> None:
         self._draft.usage = _usage(self._draft.usage, event.usage)
-        self._stop = (event.delta and event.delta.stop_reason) or self._stop
+        if event.delta is not None:
+            self._stop = event.delta.stop_reason or self._stop
+            self._details = event.delta.stop_details or self._details
 
     def _finish(self, _: _Event) -> None:
         if not all(part.ended for part in self._draft.parts.values()):

@@ -10,6 +10,7 @@ from msgspec import Struct
 from teamwright.core.data.message import Message
 
 T = TypeVar("T")
+Made = TypeVar("Made")
 Bytes = bytes | memoryview
 Marks = Mapping[int, Collection[int]]  # index of a message -> which of its `ends`
 STRETCH = 32  # messages
@@ -94,15 +95,15 @@ class Pieces:
         return len(self._made)
 
 
-class Once(Generic[T]):
-    """Bytes of objects that allow no weak references (tuples), by identity; keeps the newest few."""
+class Once(Generic[T, Made]):
+    """What is made of objects that allow no weak references (tuples), by identity; keeps the newest few."""
 
-    def __init__(self, make: Callable[[T], bytes], most: int = 64) -> None:
+    def __init__(self, make: Callable[[T], Made], most: int = 64) -> None:
         self._make = make
         self._most = most
-        self._made: dict[int, tuple[T, bytes]] = {}  # the object itself is kept, so that its id is not reused
+        self._made: dict[int, tuple[T, Made]] = {}  # the object itself is kept, so that its id is not reused
 
-    def of(self, thing: T) -> bytes:
+    def of(self, thing: T) -> Made:
         found = self._made.get(id(thing))
         if found is not None:
             return found[1]

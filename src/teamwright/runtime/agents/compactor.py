@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from teamwright.core.data.event import Compacted, Warned, Why
-from teamwright.core.data.message import Message, Text
+from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 Facts = Callable[[AgentId], Awaitable[Sequence[str]]]
 SMALL = 2_000  # tokens that fit every model: below that no server is asked for its window
-MOST_ROUNDS = 3  # compactions in a row after which no reply left room; then the turn ends
+MOST_ROUNDS = 3  # compactions that did not help, or failed in a row; then the turn ends
+MOST_ASKED = 3  # times that one summary is asked for
+UNASKED = -1  # nothing was asked since the conversation was shortened
 CHARACTERS = 3  # per token, if a conversation must surely fit
 
 
@@ -76,29 +79,47 @@ class AgentCompactor(Struct, eq=False):
     _windows: Windows
     _facts: Facts
     _hooks: Compacts | None = None
-    _rounds: int = 0  # compactions in a row after which no reply left room
+    _floor: int | None = None  # tokens of the first request after the last shortening, until that is judged
+    _vain: int = 0  # shortenings after which one step alone filled the window again
+    _failed: int = 0  # in a row, in this turn
+    _turn: int = 0  # its number
 
     async def make_room(self) -> None:
         """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
-        if self._rounds and compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
-            self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
+        if agent.history.ends != self._turn:
+            self._turn, self._failed = agent.history.ends, 0
+        if self._floor == UNASKED and agent.history.asked:
+            self._floor = self._asked()
+            if compaction.is_due(agent.history.tokens, self._windows.known(agent.model)):
+                self._windows.doubt(agent.model)  # a request was taken that would be due right after a shortening
         window = await self._windows.of(agent.model) if tokens >= SMALL else None
         if window is None or not compaction.is_due(tokens, window):
-            self._rounds = 0 if agent.history.tokens else self._rounds
             return
-        self._give_up_in_time(tokens, window)
+        self._judge(tokens, window)
+        if self._failed == MOST_ROUNDS:
+            if tokens > window:
+                self._give_up(compaction.STUCK, tokens, window)
+            return
         try:
             await self.compact("auto")
         except (ModelError, UsageError) as error:
+            self._failed += 1
             agent.emit(Warned(f"The conversation could not be compacted: {error}"))
 
-    def _give_up_in_time(self, tokens: int, window: int) -> None:
-        """Raise after too many compactions in a row; the next request counts anew."""
-        if self._rounds == MOST_ROUNDS:
-            self._rounds = 0
-            what = compaction.what_fills(self._agent.history.messages, tokens, window)
-            raise ModelError(compaction.FULL.format(times=MOST_ROUNDS, what=what), "context")
+    def _judge(self, tokens: int, window: int) -> None:
+        """Count the last shortening if what came with one reply fills the window again, whatever lay between."""
+        floor, self._floor = self._floor, None
+        if floor is not None and compaction.is_due(max(floor, 0) + tokens - self._asked(), window):
+            self._vain += 1
+        if self._vain == MOST_ROUNDS:
+            self._give_up(compaction.FULL, tokens, window)
+
+    def _give_up(self, words: str, tokens: int, window: int) -> None:
+        """End the turn; the next request counts anew."""
+        self._vain = self._failed = 0
+        what = compaction.what_fills(self._agent.history.messages, tokens, window)
+        raise ModelError(words.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
         """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
@@ -108,7 +129,7 @@ class AgentCompactor(Struct, eq=False):
             self._windows.learn(self._agent.model, said)
         else:
             self._windows.guess(self._agent.model, max(tokens * 9 // 10, SMALL))
-        self._give_up_in_time(tokens, said or tokens)
+        self._judge(tokens, said or tokens)
         return await self.compact("too_long")
 
     def _tokens(self) -> int:
@@ -116,8 +137,14 @@ class AgentCompactor(Struct, eq=False):
         history = self._agent.history
         return history.tokens + sum(map(compaction.size, history.messages[history.asked :])) // 4
 
+    def _asked(self) -> int:
+        """Tokens of the last request, without its reply."""
+        history = self._agent.history
+        return max(history.tokens - sum(map(compaction.size, history.messages[history.asked :][:1])) // 4, 0)
+
     async def compact(self, why: Why, instructions: str = "") -> bool:
-        """Continue the conversation from a summary by the model. False if there was nothing to summarise."""
+        """Continue the conversation from a summary by the model. False if there was nothing to summarise; raises
+        ModelError if the model wrote none: then everything stays as it is."""
         agent, history = self._agent, self._agent.history
         if history.calls:
             raise UsageError("the agent waits for the results of its calls; compact when they are there")
@@ -125,28 +152,36 @@ class AgentCompactor(Struct, eq=False):
         old, rest = history.messages[: len(history.messages) - kept], history.messages[len(history.messages) - kept :]
         if not old:
             return False
-        self._rounds += why != "manual"
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
-        done = await self._summarise(old, instructions, why)
-        summary = compaction.fitting_summary(done.text, await self._windows.of(agent.model))
-        if not summary:
-            agent.emit(Warned("The conversation was not compacted: the model wrote no summary."))
-            return False
+        text, usage = await self._summarise(old, instructions, why)
+        summary = compaction.fitting_summary(text, await self._windows.of(agent.model))
+        waiting = tuple(block.text for m in rest for block in m.blocks if isinstance(block, Text))
+        letters = tuple(text for text in waiting if text.startswith(ELEMENTS))
         facts = [*self._own_facts(), *await self._facts(agent.id)]
-        waiting = {block.text for m in rest for block in m.blocks if isinstance(block, Text)}
+        facts = [words for words in facts if not words.endswith(letters)]
         heard = [words for words in history.heard if words not in waiting]
         message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)
-        agent.emit(Compacted((message, *rest), why, history.tokens, done.usage))
+        agent.emit(Compacted((message, *rest), why, history.tokens, usage))
+        self._floor, self._failed = UNASKED, 0
         await agent.sync()
         if self._hooks is not None:
             await self._hooks.after(agent.id, why, summary)
         return True
 
-    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> "Aside":
+    async def _summarise(self, old: Sequence[Message], instructions: str, why: Why) -> tuple[str, Usage]:
+        """A summary, which is asked for again if a reply is none, and what all replies cost."""
+        fault, usage = "", Usage()
+        for _ in range(MOST_ASKED):
+            done = await self._ask([compaction.asking(instructions, fault)], old, why)
+            fault, usage = done.fault, usage + done.usage
+            if done.text:
+                return done.text, usage
+        raise ModelError(compaction.NO_SUMMARY.format(times=MOST_ASKED, fault=fault), "context")
+
+    async def _ask(self, asking: Sequence[Message], old: Sequence[Message], why: Why) -> "Aside":
         from teamwright.runtime.side_questions.fork import run_forked  # noqa: PLC0415  # few conversations grow so long
 
-        asking = [compaction.asking(instructions)]
         if why != "too_long":
             try:
                 return await run_forked(self._agent, asking, base=old)

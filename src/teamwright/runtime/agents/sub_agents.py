@@ -1,8 +1,9 @@
 """Makes sub-agents and forks from a call, and resumes them from their transcripts."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct
@@ -23,6 +24,7 @@ from teamwright.core.ports import Desk, Tool, ToolContext
 from teamwright.host.files.paths import is_directory, resolve
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import own_limits
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.resources import AgentResources, Equip
 from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt, Toolset
 from teamwright.runtime.moving import move_in, worktree_words
@@ -48,22 +50,16 @@ class AgentRecord(Struct, frozen=True):
 Served = Mapping[str, Tool] | None  # servers' tools; None: the session's
 
 
-class MakeToolset(Protocol):
-    def __call__(self, definition: AgentDefinition, depth: int, served: Served, *, teammate: bool = False) -> Toolset:
-        """The tools of a definition at a depth. `teammate`: for one, or for an agent that works for one."""
-        ...
-
-
 class SpawnDeps(Struct, frozen=True, kw_only=True):
     """What the composition root gives the spawner."""
 
     kinds: Callable[[], Mapping[str, AgentDefinition]]  # kinds that may be started now
     refusal: Callable[[str], str]  # why a kind that exists cannot be started; empty if it can
     absence: Callable[[str], str]  # why an agent of a missing kind cannot continue, and what brings the kind back
-    toolset: MakeToolset
+    toolset: Callable[[AgentDefinition, int, Served], Toolset]  # the tools of a definition at a depth
     toolset_of: Callable[[tuple[ToolSpec, ...], int, Served], Toolset]  # tools of an agent that was rendered before
     mode: Callable[[Mode | None], Mode]  # in effect for an agent with this mode of its own
-    system: Callable[[AgentDefinition, str, Path, Mode], tuple[str, ...]]  # definition, model, cwd, mode
+    system: Callable[[AgentDefinition, Seat], tuple[str, ...]]
     told: Callable[[AgentDefinition], tuple[str, ...]]  # further text: its skills, its memory
     equip: Equip  # resources for as long as it lives
     resolve_model: Callable[[str], str]
@@ -100,12 +96,7 @@ class SubAgents:
     ) -> tuple[Agent, AgentRecord, str]:
         own, name, tree, gear = birth.id, birth.name, birth.tree, birth.gear
         model = self.model_for(ask, definition, parent)
-        kit = self._deps.toolset(
-            definition,
-            parent.depth + 1,
-            gear.tools if gear else None,
-            teammate=self._supervisor.teammate_of(parent) is not None,
-        )
+        kit = self._deps.toolset(definition, parent.depth + 1, gear.tools if gear else None)
         desk = child_desk(parent.desk, self.cwd_for(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
@@ -132,14 +123,11 @@ class SubAgents:
 
     def _prompt(self, definition: AgentDefinition, spec: AgentSpec, moved: str) -> RenderedPrompt:
         """`moved` tells of its worktree, if it has one."""
-        told = (*self._deps.told(definition), *([moved] if moved else []))
-        cwd, mode = spec.desk.cwd, self._deps.mode(spec.mode)
-        key = (id(spec.toolset), spec.model, cwd, told, mode)  # a toolset belongs to one definition, and is never freed
-
-        def system() -> tuple[str, ...]:
-            return (*self._deps.system(definition, spec.model, cwd, mode), *told)
-
-        return self._agents.prompt(key, system, spec.toolset.specs)
+        told, cwd, mode = self._deps.told(definition), spec.desk.cwd, self._deps.mode(spec.mode)
+        seat = Seat(cwd, spec.model, mode, spec.toolset.specs, told, moved)
+        # a toolset belongs to one definition, and is never freed
+        key = (id(spec.toolset), spec.model, cwd, told, moved, mode)
+        return self._agents.prompt(key, partial(self._deps.system, definition, seat), spec.toolset.specs)
 
     def fork(self, ask: Ask, parent: Agent, ctx: ToolContext, birth: Birth) -> tuple[Agent, AgentRecord, str]:
         """Make a fork. It shares the parent's prompt, tools, model and history objects, which are not encoded again."""

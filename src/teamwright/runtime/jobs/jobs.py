@@ -240,7 +240,7 @@ class Jobs(Struct, eq=False):
         # A monitor's lines were passed on one by one, so its normal end is no news.
         quiet = row.kind == "monitor" and row.status == "completed"
         notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage, quiet)
-        letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice, "later")
+        letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice)
         if await self._table.post_notice(row.id, row.run, letter):
             self._ring(row.owner)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
+from teamwright.core.permissions.consent import Mode
 from teamwright.core.sandbox.hosts import with_port
 from teamwright.core.sandbox.policy import Policy, access_of
 from teamwright.core.text import few, shown
@@ -15,7 +16,9 @@ MOST = 10  # names that are listed
 # How programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
 _REFUSED = "Read-only file system|Permission denied|Operation not permitted|Input/output error|Device or resource busy"
 _MISSING = "No such file or directory"
-_BEFORE = re.compile(rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?: (?P<why>{_REFUSED}|{_MISSING})")
+_BEFORE = re.compile(
+    rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?(?: for \w+)?: (?P<why>{_REFUSED}|{_MISSING})"
+)
 _AFTER = re.compile(rf"(?P<why>{_REFUSED}|{_MISSING}):? ['\"](?P<path>[^'\"\n]+)['\"]")
 
 
@@ -36,11 +39,16 @@ class Refusals(Struct, frozen=True):
     undone: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()  # names that could not be restored
     appeared: tuple[str, ...] = ()  # new names, left to the person
+    leaves: bool = True  # may a command ask to leave the sandbox?
 
     def data(self) -> dict[str, Any]:
-        return {"tier": self.tier, "denied": to_builtins(self.denied), "undone": list(self.undone)}
+        return {
+            "tier": self.tier,
+            "denied": to_builtins(self.denied),
+            "undone": [_as_text(name) for name in self.undone],
+        }
 
-    def words(self, *, leaves: bool) -> str:
+    def words(self, mode: Mode = "default", *, leaves: bool = True) -> str:
         """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]
@@ -60,8 +68,10 @@ class Refusals(Struct, frozen=True):
         words = " ".join(part for part in parts if part)
         if not words:
             return ""
+        leaves = leaves and self.leaves and mode not in ("plan", "dontAsk")
         way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if leaves else ""
-        return f"{words} Do it inside the working directories or $TMPDIR{way}."
+        where = "$TMPDIR" if mode == "plan" else "the working directories or $TMPDIR"
+        return f"{words} Do it inside {where}{way}."
 
 
 def _listed(verb: str, names: Sequence[str]) -> str:
@@ -78,10 +88,23 @@ def refused_paths(printed: str, policy: Policy, cwd: str, home: str) -> tuple[Re
     for match in (*_BEFORE.finditer(printed), *_AFTER.finditer(printed)):
         path = match["path"]
         path = home + path[1:] if path.startswith("~/") else path
-        place = os.path.realpath(path if path.startswith("/") else f"{cwd}/{path}")
-        access = access_of(policy, place)
+        place = _resolved(path if path.startswith("/") else f"{cwd}/{path}")
+        access, place = access_of(policy, place), _as_text(place)
         if match["why"] == _MISSING and access == "none":
             found[Refused("read", place)] = None
         elif match["why"] != _MISSING and access != "write":
             found[Refused("write" if access == "read" else "read", place)] = None
     return tuple(found)
+
+
+def _resolved(path: str) -> str:
+    """The path without links. Anything can be printed: names that cannot be, and links that nobody may follow, which
+    raise below Python 3.12."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError, RecursionError):
+        return os.path.normpath(path)
+
+
+def _as_text(path: str) -> str:
+    return path.encode(errors="replace").decode()  # JSON takes no surrogates, which stand for bytes that are not UTF-8

@@ -1,7 +1,8 @@
 """Runs a call's program, in a box if there is a sandbox and the call was judged to run inside."""
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+import shutil
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import Fence
+from teamwright.core.permissions.consent import Fence, Mode
 from teamwright.core.ports import Desk, ToolContext
 from teamwright.runtime.services import Services, SessionContext
 
@@ -28,12 +29,19 @@ class RunPlace(Struct, frozen=True):
     fence: "SessionFence | None" = None
     fenced: "FencedProgram | None" = None
     call: CallId = CallId("")
+    mode: Mode = "default"
 
     def refused(self, printed: str, cwd: str) -> "Refusals | None":
         """What was refused. Call it when the program has ended and the place is still open."""
         if self.fence is None or self.fenced is None:
             return None
         return self.fence.refused(self.fenced, self.call, printed, cwd)
+
+    def hint(self, printed: str, cwd: str) -> str:
+        """Words for the model on what a program that still runs says it was refused; empty if it says nothing."""
+        if self.fence is None or self.fenced is None:
+            return ""
+        return self.fence.complaints(self.fenced, printed, cwd).words(self.mode)
 
 
 class ProgramRun(Struct, frozen=True):
@@ -64,7 +72,7 @@ class ProgramRun(Struct, frozen=True):
         caller = Caller(self.agent, known.name if known else "main", self.call, self.command)
         mode = self.services.mode_of(self.agent)
         async with sandbox.box(caller, self.desk, mode, self.env, lives_on=self.lives_on) as fenced:
-            yield RunPlace(fenced.env, fenced.box, fenced.notice, sandbox, fenced, self.call)
+            yield RunPlace(fenced.env, fenced.box, fenced.notice, sandbox, fenced, self.call, mode)
 
 
 def run_of(ctx: ToolContext, command: str, env: Mapping[str, str], *, lives_on: bool = False) -> ProgramRun:
@@ -80,11 +88,11 @@ Program = tuple[Mapping[str, str], "Box | None"]  # the environment, and the box
 
 @asynccontextmanager
 async def brought_place(
-    services: Services, project: Path, source: str, env: Mapping[str, str], *, server: bool
+    services: Services, project: Path, source: str, env: Mapping[str, str], argv: Sequence[str] = (), *, server: bool
 ) -> AsyncGenerator[Program]:
     """Where a hook or a server runs: in the sandbox as settings say, by default if the project brought it.
 
-    `source` is the file that names it.
+    `source` is the file that names it; `argv` is a server's command.
     """
     sandbox = services.sandbox
     where = "none" if sandbox is None else sandbox.plan.servers if server else sandbox.plan.hooks
@@ -98,5 +106,12 @@ async def brought_place(
     main = AgentId(supervisor.main.id)
     caller = Caller(main, "main", CallId(f"{'server' if server else 'hook'}-{os.urandom(6).hex()}"), Path(source).name)
     desk = Desk(project, (project,))
-    async with sandbox.box(caller, desk, services.mode_of(main), env, lives_on=True) as fenced:
+    named = tuple(_named(argv, env, project)) if argv else ()
+    async with sandbox.box(caller, desk, services.mode_of(main), env, lives_on=True, programs=named) as fenced:
         yield fenced.env, fenced.box
+
+
+def _named(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Iterator[str]:
+    program, *args = argv
+    yield str(cwd / program) if "/" in program else shutil.which(program, path=env.get("PATH")) or ""
+    yield from (arg for arg in args if arg.startswith("/"))

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from teamwright.core.data.event import Event, Reminded, TurnEnded, is_durable
+from teamwright.core.data.event import Event, Reminded, is_durable
 from teamwright.core.data.letter import Letter
-from teamwright.core.data.message import Message, Reply, Request, ToolCall, Usage
+from teamwright.core.data.message import Message, Reply, Request, Stop, ToolCall, Usage
 from teamwright.core.errors import TeamwrightError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.loop import TurnContext, run_turn
@@ -17,13 +17,21 @@ from teamwright.core.policies.budget import Reached
 from teamwright.core.ports import OnDelta
 from teamwright.runtime.agents.agent import Agent
 
+_FAULTS: dict[Stop, str] = {
+    "end_turn": "the model said nothing",
+    "tool_use": "the model called a tool instead",
+    "max_tokens": "the reply was cut off at its output limit",
+    "refusal": "the model declined to answer",
+    "pause": "the provider paused the reply",
+}
+
 
 class Aside(Struct, frozen=True):
     """What came of it. `usage` is already counted in the ledger."""
 
-    text: str  # its last words; empty if it said nothing, or a limit allowed no request
+    text: str  # empty if its last reply is no answer, or a limit allowed no request
+    fault: str  # why there is no answer, if there is none
     usage: Usage
-    end: TurnEnded
 
 
 async def run_forked(
@@ -37,10 +45,10 @@ async def run_forked(
     aside = _ForkedRun(agent, turns, base)
     for message in messages:
         aside.emit(Reminded(message))
-    known = len(aside.history.messages)
     end = await run_turn(aside.seat())
-    said = [m.text for m in aside.history.messages[known:] if m.role == "assistant" and m.text]
-    return Aside(said[-1] if said else "", aside.history.usage, end)
+    last = aside.last
+    fault = end.error if last is None else _FAULTS["tool_use" if last.message.calls else last.stop]
+    return Aside(last.answer if last else "", fault, aside.history.usage)
 
 
 async def run_quietly(work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]) -> None:
@@ -58,6 +66,7 @@ class _ForkedRun:
 
     def __init__(self, agent: Agent, turns: int, base: Sequence[Message] | None) -> None:
         self._agent, self._turns = agent, turns
+        self.last: Reply | None = None
         self._rendered = agent.request()
         history = agent.history
         calls = history.calls.values() if base is None else ()
@@ -80,7 +89,8 @@ class _ForkedRun:
         return replace(self._rendered, messages=tuple(history.messages), previous=history.asked, shared=history.shared)
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        return await self._agent.aside.reply(request, on_delta)
+        self.last = await self._agent.aside.reply(request, on_delta)
+        return self.last
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
         return Deny(f"{call.name} was not run: answer in words alone.")

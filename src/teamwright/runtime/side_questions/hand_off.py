@@ -34,7 +34,7 @@ class HandOffCheck(Struct, frozen=True):
                 previous=0,
                 shared=0,
             )
-            found = one_line((await agent.aside.reply(request, lambda _: None)).message.text)
+            found = one_line((await agent.aside.reply(request, lambda _: None)).answer)
 
         if calls and agent.meter.reached(turns=False) is None:
             with anyio.move_on_after(LIMIT):

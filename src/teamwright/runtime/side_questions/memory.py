@@ -25,8 +25,6 @@ async def take_notes(agent: Agent, memory: Memory) -> int:
     """Ask for notes, in one request, and store them: the agent has no tool for that. Returns how many are new."""
     known = await to_thread.run_sync(memory.book.read)
     done = await run_forked(agent, [notes.ask_for_notes(known)])
-    if done.end.reason != "done":  # cut, refused, or at a limit: half a note is worse than none
-        return 0
     return await to_thread.run_sync(memory.book.add, memory.clean(done.text), memory.today())
 
 
@@ -36,6 +34,4 @@ async def consolidate(agent: Agent, memory: Memory) -> bool:
     if len(known) < WORTH_IT or await to_thread.run_sync(memory.book.is_fresh):
         return False
     done = await run_forked(agent, [notes.ask_for_shorter(known)], base=())
-    if done.end.reason != "done":
-        return False
     return await to_thread.run_sync(memory.book.rewrite, memory.clean(done.text), known, memory.today())

@@ -52,8 +52,8 @@ class SideQuestions:
         if not question.strip():
             raise UsageError("there is no question: say what you want to know")
         done = await run_forked(self._agent, [side_question(question.strip())], turns=QUESTION_TURNS)
-        if not done.text.strip():
-            raise UsageError(f"the question was not answered: {done.end.error or 'the model said nothing'}")
+        if not done.text:
+            raise UsageError(f"the question was not answered: {done.fault}")
         self._tell(self._agent.id, AsideAnswered(question, done.text))
         return done.text
 

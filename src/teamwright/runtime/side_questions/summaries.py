@@ -1,4 +1,4 @@
-"""One-line summaries of what background agents are doing, written by a fork of each; optional."""
+"""One-line summaries of what agents are doing, written by a fork of each; optional."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -31,7 +31,7 @@ class Summaries:
 
     def heard(self, agent: Agent, job: Job, said: Replied, progress: JobProgressed) -> None:
         """Ask for a summary if one is due. A reply without calls is the last: nothing is left to be summed up."""
-        if not (job.background and said.message.calls) or agent.id in self._asking:
+        if not said.message.calls or agent.id in self._asking:
             return
         if agent.now() - self._asked.get(agent.id, job.started) < self._pause:
             return

@@ -14,6 +14,7 @@ from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk
 from teamwright.host.panes.base import Panes
 from teamwright.runtime.agents.limits.meter import AgentMeter
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.spec import Toolset
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps
 from teamwright.runtime.permissions.call_facts import FactReader
@@ -60,7 +61,7 @@ class TeammateSetup(Protocol):
 
     def toolset(self, definition: AgentDefinition, served: Served) -> Toolset: ...
 
-    def system(self, definition: AgentDefinition, model: str, cwd: Path, member: Member) -> tuple[str, ...]: ...
+    def system(self, definition: AgentDefinition, member: Member, seat: Seat) -> tuple[str, ...]: ...
 
     def find_cwd(self, named: str) -> Path | None:
         """The directory of that name on this machine; None if there is none."""

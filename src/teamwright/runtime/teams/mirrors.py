@@ -27,6 +27,9 @@ class Mirrors:
         """Write what `behind` names, as long as this process knows a team."""
         await self._copying.run()
 
+    def config_file(self, team: str) -> str:
+        return str(self._mirror.path(team) / "config.json")
+
     # --- at once; each returns whether it worked
 
     async def write_team(self, team: str) -> bool:

@@ -1,24 +1,22 @@
 """Recalls what an agent of a team must still know after its conversation was shortened."""
 
 from teamwright.core.ids import AgentId
+from teamwright.core.text import neutral
+from teamwright.runtime.teams.requests import TeamRequests
 from teamwright.runtime.teams.roster import Roster
 from teamwright.runtime.teams.tasks.board import TaskBoard
-from teamwright.store.tables.requests import RequestTable
 
-_MOST_LINES = 60
+_MOST_TASKS = 60
 
 
-async def recall(roster: Roster, board: TaskBoard, requests: RequestTable, agent: AgentId) -> list[str]:
-    lines = roster.describe(agent)
-    listing = await board.listing(agent)
+async def recall(roster: Roster, board: TaskBoard, requests: TeamRequests, agent: AgentId) -> list[str]:
     mine = roster.member_of(agent)
-    name = mine.name if mine else ""
-    for task in listing.tasks:
-        if task.status != "completed" and (task.agent in (agent, None) or name == "team-lead" or not mine):
-            owner = f", {task.owner}'s" if task.owner else ""
-            lines.append(f"Task #{task.id} ({task.status}{owner}): {task.subject}")
-    if mine:
-        lines += [f"Waits for your answer: {r.kind} request {r.id}" for r in await requests.open_for(agent)]
-        asked = await requests.asked_by(agent)
-        lines += [f"You wait for the answer to your {r.kind} request {r.id}" for r in asked]
-    return lines[:_MOST_LINES]
+    lines = [*roster.describe(agent), *(await requests.recall(agent) if mine else ())]
+    open_tasks = [task for task in (await board.listing(agent)).tasks if task.status != "completed"]
+    told = [task for task in open_tasks if task.agent in (agent, None) or not mine or mine.is_lead]
+    for task in sorted(told, key=lambda task: task.agent != agent)[:_MOST_TASKS]:
+        owner = f", {task.owner}'s" if task.owner else ""
+        lines.append(f"Task #{task.id} ({task.status}{owner}): {neutral(task.subject)}")
+        if task.agent == agent and task.status == "in_progress" and task.description:
+            lines.append(neutral(task.description))
+    return lines

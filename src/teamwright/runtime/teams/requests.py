@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import msgspec
 
-from teamwright.core.data.letter import Signal, SignalKind
-from teamwright.core.data.letters.text import how_to_answer
+from teamwright.core.data.letter import Letter, Sender, Signal, SignalKind
+from teamwright.core.data.letters.text import as_message, how_to_answer
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import CallId, LetterId
+from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.permissions.consent import MODES
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -115,8 +115,8 @@ class TeamRequests:
 
     async def reminders(self, member: Member, *, planning: bool) -> list[tuple[LetterId, str]]:
         """What a member about to go idle should not leave open, with the ids of the letters that remind it."""
-        asked = await self._open_for(member)
-        found = [(LetterId(f"o-{r.id}"), f"Still open: {_reminder(r, who)}") for r, who in asked]
+        asked = [(r, who) for r, who in await self.open_for(member.agent) if r.team == member.team]
+        found = [(LetterId(f"o-{r.id}"), f"Still open: {_reminder(r, who.name)}") for r, who in asked]
         plans = await self._table.plans_of(member.agent) if planning else []
         if planning and all(plan.state != "open" for plan in plans):
             found.append((LetterId(f"o-plan-{member.agent}-{len(plans)}"), PLAN_OPEN))
@@ -124,13 +124,25 @@ class TeamRequests:
 
     async def unanswered(self, sender: Member, readers: Collection[str]) -> list[str]:
         """Requests of these readers that plain words do not answer, each with how to answer it."""
-        return [_reminder(request, who) for request, who in await self._open_for(sender) if who in readers]
+        asked = await self.open_for(sender.agent)
+        return [_reminder(r, who.name) for r, who in asked if r.team == sender.team and who.name in readers]
 
-    async def _open_for(self, member: Member) -> list[tuple[TeamRequest, str]]:
-        """Requests that wait for this member, each with the name of its asker."""
-        found = [r for r in await self._table.open_for(member.agent) if r.kind in ("shutdown", "plan")]
-        asked = [(request, self._roster.find(member.team, request.asker)) for request in found]
-        return [(request, asker.name) for request, asker in asked if asker is not None]
+    async def open_for(self, agent: AgentId) -> list[tuple[TeamRequest, Member]]:
+        """Requests that wait for this agent, each with its asker."""
+        found = [r for r in await self._table.open_for(agent) if r.kind in ("shutdown", "plan")]
+        asked = [(request, self._roster.find(request.team, request.asker)) for request in found]
+        return [(request, asker) for request, asker in asked if asker is not None]
+
+    async def recall(self, agent: AgentId) -> list[str]:
+        """What an agent whose conversation was shortened must still know of open requests: those that wait for it word
+        for word."""
+        lines: list[str] = []
+        for request, asker in await self.open_for(agent):
+            signal = _signal(signal_kind(request), {"requestId": request.id, **request.body})
+            letter = Letter(LetterId(request.id), agent, Sender("agent", asker.name, asker.agent), signal)
+            lines.append(f"Waits for your answer:\n{as_message([letter]).text}")
+        asked = await self._table.asked_by(agent)
+        return [*lines, *(f"You wait for the answer to your {r.kind} request {r.id}" for r in asked)]
 
     # --- plans
 
@@ -200,9 +212,13 @@ PLAN_OPEN = (
 )
 
 
+def signal_kind(request: TeamRequest) -> SignalKind:
+    return "plan_approval_request" if request.kind == "plan" else "shutdown_request"
+
+
 def _reminder(request: TeamRequest, asker: str) -> str:
-    kind: SignalKind = "plan_approval_request" if request.kind == "plan" else "shutdown_request"
-    return f"{kind} {request.id} of {asker}. Words do not answer it. {how_to_answer(kind, request.id, asker)}"
+    how = how_to_answer(signal_kind(request), request.id, asker)
+    return f"{signal_kind(request)} {request.id} of {asker}. Words do not answer it. {how}"
 
 
 def _signal(kind: SignalKind, body: dict[str, Any], color: str = "") -> Signal:

@@ -93,7 +93,12 @@ class Teamwork:
         self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
-            parts, rulebook=services.rules, put=services.approver, facts=deps.facts, fencing=self._fencing
+            parts,
+            rulebook=services.rules,
+            put=services.approver,
+            facts=deps.facts,
+            fencing=self._fencing,
+            protected=services.protected,
         )
         self.far_copies = FarCopies(roster, self.mirrors, self.board, supervisor)
         self.remote_events = RemoteEvents(parts, agents, since=deps.since)
@@ -231,7 +236,7 @@ class Teamwork:
 
     async def recall(self, agent: AgentId) -> list[str]:
         """What an agent must still know after its conversation was shortened, from the store."""
-        return await recall(self.roster, self.board, self.tables.requests, agent)
+        return await recall(self.roster, self.board, self.requests, agent)
 
     # --- start and end of this process
 
@@ -379,11 +384,11 @@ class Teamwork:
         return {m.name for m in mates if m.agent in teammates.dropped or await teammates.held_up(m)}
 
     async def open_work(self) -> list[OpenWork]:
-        """Tasks that nobody has completed."""
-        return await find_open(self.roster, self.board.table)
+        """Tasks that nobody has completed, and requests that the lead has not answered."""
+        return await find_open(self.roster, self.board.table, self.requests)
 
     async def ask_about_open_work(self) -> bool:
-        """Tell the lead of open tasks, once; False if there are none, or if it was told before."""
+        """Tell the lead of open tasks and requests, once; False if there are none, or if it was told before."""
         if self._asked or not (found := await self.open_work()):
             return False
         self._asked = True

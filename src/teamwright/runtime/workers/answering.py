@@ -39,6 +39,7 @@ class CallAsked(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...]
     worker: str
     mode: Mode | None = None  # the agent's own
+    protected: tuple[str, ...] = ()
     leaves: bool = False
     hooked: bool = False  # a hook of this session must see it
     said: Fired = NOTHING  # what hooks here said of it, when they changed its arguments to these
@@ -159,7 +160,8 @@ class Answering:
         own = self._services.supervisor.main.mode or "default"
         mode = mode_allowed(own, asked.mode) if asked.mode else own
         desk = Desk(Path(asked.root), tuple(map(Path, asked.roots)) or (Path(asked.root),))
-        return Standing(asked.question.agent_name, mode, self._rules(agent, asked), desk, asked.question.color)
+        name, color, rules = asked.question.agent_name, asked.question.color, self._rules(agent, asked)
+        return Standing(name, mode, rules, desk, color, protected=asked.protected)
 
     def _rules(self, agent: AgentId, asked: CallAsked) -> Rules:
         """The current rules: a person may have added some. What is relative to the project is so on that machine,

@@ -70,6 +70,7 @@ class Consulting:
             home=self._place.home,
             worker=self._place.worker,
             mode=services.mode_of(question.agent),
+            protected=services.protected(living.desk),
             hooked=hooked,
             said=said,
         )

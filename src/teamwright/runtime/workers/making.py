@@ -1,5 +1,6 @@
 """Makes the agent of a remote job on a worker: new, or from the transcript that other workers wrote."""
 
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -8,8 +9,9 @@ from teamwright.core.data.charter import Charter
 from teamwright.core.data.conversation.history import History
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory, own_limits
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.remains import RemainsOnDisk
-from teamwright.runtime.agents.spec import AgentSpec, RenderedPrompt
+from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import SpawnDeps, child_desk
 from teamwright.runtime.teams.deps import Base
 from teamwright.store.files.transcripts import Transcript
@@ -39,12 +41,9 @@ class JobMaker:
     def _begin(self, transcript: Transcript | None = None, history: History | None = None) -> Agent:
         charter, deps = self._charter, self._spawning
         spec = self._spec()
-        mode, cwd, told = deps.mode(spec.mode), spec.desk.cwd, (*deps.told(charter.definition), self._told)
-
-        def system() -> tuple[str, ...]:
-            return (*deps.system(charter.definition, spec.model, cwd, mode), *told)
-
-        prompt: RenderedPrompt = self._agents.prompt(charter.agent, system, spec.toolset.specs)
+        mode, told, tools = deps.mode(spec.mode), deps.told(charter.definition), spec.toolset.specs
+        seat = Seat(spec.desk.cwd, spec.model, mode, tools, told, self._told)
+        prompt = self._agents.prompt(charter.agent, partial(deps.system, charter.definition, seat), tools)
         return self._agents.begin(spec, prompt, history=history, transcript=transcript)
 
     def _go_on(self, transcript: Transcript, history: History) -> Agent:

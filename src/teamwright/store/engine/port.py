@@ -19,6 +19,14 @@ class EngineError(DiskError):
     """The engine cannot be reached, refuses, or is not the one that it was."""
 
 
+class ForbiddenError(EngineError):
+    """The engine refuses it to this identity."""
+
+
+class UnopenedSpaceError(EngineError):
+    """No lead has opened the space yet, and this identity cannot."""
+
+
 class Entry(Struct, frozen=True):
     """One message of the log. Role and name belong to the identity that the engine let write it."""
 

@@ -14,7 +14,6 @@ import anyio.to_thread
 import msgspec
 
 from teamwright.core.data.tasks import Task, TaskId
-from teamwright.core.data.team import iso
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.core.text import shown
 from teamwright.osfiles.locks import hold
@@ -42,8 +41,8 @@ def record(task: Task) -> dict[str, Any]:
         "activeForm": task.active_form,
         "blockedBy": [str(id) for id in task.blocked_by],
         "blocks": [str(id) for id in task.blocks],
-        "createdAt": iso(task.created),
-        "updatedAt": iso(task.updated),
+        "createdAt": task.created,
+        "updatedAt": task.updated,
         "metadata": dict(task.metadata),
     }
 
@@ -168,4 +167,6 @@ def _is_behind(data: bytes, task: Task) -> bool:
         found = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return found.keys() == record(task).keys() and str(found["updatedAt"]) < iso(task.updated)
+    changed = found.get("updatedAt")  # earlier versions wrote ISO times
+    is_older = changed < task.updated if isinstance(changed, int) else isinstance(changed, str)
+    return is_older and found.keys() == record(task).keys()

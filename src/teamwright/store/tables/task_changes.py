@@ -160,7 +160,7 @@ def post_letters(db: sqlite3.Connection, list: str, done: Done, by: Actor, each:
     spent = bool(told) and rounds_spent(db, list, each) > 0
     for letter in told:
         if spent and isinstance(letter.body, Signal):
-            letter = replace(letter, priority="later", body=replace(letter.body, quiet=True))  # noqa: PLW2901
+            letter = replace(letter, body=replace(letter.body, quiet=True))  # noqa: PLW2901
         insert_letter(db, letter, now)
     if told:
         count_round_by_name(db, list, by.agent)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from teamwright import __version__
 from teamwright.app import Options, Workspace, model_for, open_workspace
 from teamwright.app.agents.registry import AgentRegistry
-from teamwright.app.brought.unread import all_unread
+from teamwright.app.brought.unread import all_unread, unread_variables
 from teamwright.app.extensions.service import read_configured
 from teamwright.app.workspace import check_numbers, read_rules
 from teamwright.core.data.message import Request, user
@@ -140,6 +140,8 @@ def _brought(ground: Workspace) -> Iterator[Check]:
         yield Check("brought", "note", problem)
     for one in all_unread(ground, written, registry):
         yield Check("not used", "note", one.text)
+    for name in unread_variables(ground.env):
+        yield Check("not used", "note", f"the variable {name} has no effect here")
 
 
 async def _store(ground: Workspace) -> Check:

@@ -20,7 +20,7 @@ from teamwright.store.tables.jobs import JobRow, JobTable
 from teamwright.store.tables.processes import ProcessTable
 from teamwright.surfaces.commands.remote_jobs import RemoteJob, read_remotes
 from teamwright.surfaces.commands.tables import local_time, print_json, print_table
-from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_waits, mate_waits, read_crew
+from teamwright.surfaces.commands.teams.waits import Mate, TeamWaits, lead_owes, lead_waits, mate_waits, read_crew
 from teamwright.surfaces.commands.through_engine import engine_away
 from teamwright.surfaces.port.stored import opened_store
 
@@ -198,7 +198,8 @@ def _main_waits(path: Path, id: SessionId, rows: list[JobRow], crew: TeamWaits, 
     since = lines[-1].at if lines else 0
     running = [row for row in rows if row.owner == id and row.status == "running"]
     if not alive:
-        return WaitingJob(id, "main", "gone", "its process has ended; --resume continues it", since)
+        owed = "; ".join(("its process has ended; --resume continues it", *lead_owes(crew)))
+        return WaitingJob(id, "main", "gone", owed, since)
     state, words = _state_of(lines, running, unasked=IDLE, rests=_is_resumed(lines))
     if state != "running" and (more := lead_waits(crew)):
         state, words = "waiting", "; ".join(more if state == "idle" else [words, *more])

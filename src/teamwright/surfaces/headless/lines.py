@@ -309,16 +309,25 @@ def _rule_parts(rule: str) -> dict[str, str]:
 
 
 def open_of(found: Sequence[OpenWork]) -> dict[str, Any]:
-    """Open tasks, for a result."""
+    """Open tasks and requests, for a result."""
     tasks = [
         {"team": work.team, "id": str(task.id), "subject": task.subject, "status": task.status, "owner": task.owner}
         for work in found
         for task in work.tasks
     ]
-    return {"open_tasks": tasks} if tasks else {}
+    requests = [
+        {"team": work.team, "id": request.id, "kind": request.kind, "from": who}
+        for work in found
+        for request, who in work.requests
+    ]
+    return {key: rows for key, rows in {"open_tasks": tasks, "open_requests": requests}.items() if rows}
 
 
 def with_open(text: str, found: Sequence[OpenWork]) -> str:
-    """Add a line with open tasks to an answer that does not name all of them itself."""
-    unsaid = [work for work in found if any(not re.search(rf"#{task.id}(?!\d)", text) for task in work.tasks)]
+    """Add a line to an answer that does not name all that is open itself."""
+    unsaid = [work for work in found if any(not re.search(rf"{name}(?!\w)", text) for name in _names(work))]
     return "\n\n".join(filter(None, (text, *(f"[There are {work}.]" for work in unsaid))))
+
+
+def _names(work: OpenWork) -> list[str]:
+    return [*(f"#{task.id}" for task in work.tasks), *(request.id for request, _ in work.requests)]

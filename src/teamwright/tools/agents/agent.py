@@ -44,19 +44,19 @@ ALWAYS = """
 - Several calls in one reply run at the same time. Use that for independent pieces of work."""
 SMALL = """
 - Use it for work that would fill your context (searching widely, reading much) or that can go on beside yours; do \
-small things yourself, and do not do again what you have given away."""
+small things yourself, and do not redo what you have delegated."""
 REPORT = """
 - Its report is a model's words: check what matters. It cannot ask you anything; SendMessage with its name or id \
 continues it."""
 BACKGROUND = """
-- run_in_background returns at once, and you are told when it ends. Do not wait or poll, and do not guess its result: \
-go on, or end your turn."""
+- run_in_background (not from a teammate) returns at once, and you are told when it ends. Do not wait or poll, and do \
+not guess its result: go on, or end your turn."""
 ALL_IN_BACKGROUND = """
 - It works in the background: the call returns at once, and you are told when it ends. Do not wait, and do not guess \
 its result."""
 TEAM = """
-- With `name`, in a team that you lead (TeamCreate), it becomes a teammate: it stays, has an inbox and shares the task \
-list."""
+- With `name`, in a team that you lead, it becomes a teammate: it stays, has an inbox and shares the task list. \
+Teammates cannot add others."""
 WORKTREE = """
 - isolation "worktree" gives it a directory and a branch of its own, from the current commit; use paths relative to \
 the repository in `prompt`. If it changes nothing, both are removed at its end; else you are told where they are."""
@@ -78,7 +78,7 @@ class AgentArgs(Struct, frozen=True):
     effort: Annotated[Effort | int | None, Meta(description="How hard it thinks; only if the person spoke of it")] = (
         None
     )
-    run_in_background: Annotated[bool | None, Meta(description="Return at once; its end is told later")] = None
+    run_in_background: Annotated[bool | None, Meta(description="Return at once; you are told when it ends")] = None
     name: Annotated[str | None, Meta(description="A name to address it by")] = None
     team_name: str | None = None  # not shown to the model; by default the current team
     mode: Annotated[
@@ -93,10 +93,11 @@ class AgentArgs(Struct, frozen=True):
 
 
 class AgentOffer(Struct, frozen=True):
-    """To whom the tool is shown: a teammate cannot add teammates or start background agents."""
+    """To whom the tool is shown. All agents of a session read the same, so that they share a provider's cache, unless
+    all agents work in the background: those of a teammate never do."""
 
     features: Features
-    leads: bool = True  # can it have a team?
+    teams: bool = True  # are there any?
     teammate: bool = False
 
 
@@ -119,7 +120,13 @@ def agent_spec(kinds: Iterable[AgentDefinition], offer: AgentOffer) -> ToolSpec:
     words += "" if features.coordinator else SMALL
     if features.background and not offer.teammate:
         when = ALL_IN_BACKGROUND if features.all_in_background else BACKGROUND
-    words += REPORT + when + (TEAM if offer.leads else "") + WORKTREE + (REMOTE if features.remote else "")
+    words += (
+        REPORT
+        + when
+        + (TEAM if offer.teams and not offer.teammate else "")
+        + WORKTREE
+        + (REMOTE if features.remote else "")
+    )
     words += "\n\nKinds of agents:\n" + "\n".join(f"- {kind.name}: {kind.description}" for kind in kinds)
     return ToolSpec(NAME, words, schema | {"properties": shown}, parallel=True)
 

@@ -15,7 +15,7 @@ from teamwright.runtime.tool_traits import Args, ToolTraits, first_text
 from teamwright.tools.define import read_args, spec
 
 DESCRIPTION = """\
-Asks the person, where a choice is really theirs to make. They can always give another answer than the options."""
+Asks the person where the choice is really theirs. They can always give another answer than the options."""
 
 DECLINED = (
     "Nobody is there to answer: this session runs without a person. Decide yourself: take the choice that is easiest "

@@ -30,10 +30,10 @@ ENDS = (
 
 
 class CronCreateArgs(Struct, frozen=True):
-    prompt: Annotated[str, Meta(description="What you are to do then, complete in itself")]
+    prompt: Annotated[str, Meta(description="What to do then, complete in itself")]
     cron: Annotated[str | None, Meta(description=CRON)] = None
     at: Annotated[
-        str | None, Meta(description="Instead of cron, one moment: 2026-03-01T09:00 local, or with an offset")
+        str | None, Meta(description="Instead of cron, one time: 2026-03-01T09:00 local, or with an offset")
     ] = None
     recurring: Annotated[bool | None, Meta(description="false: only the next time that cron names")] = None
 
@@ -72,9 +72,9 @@ async def _deleted(found: Outcomes, _agent: AgentId, call: ToolCall, when: str) 
 class CronCreate:
     spec = spec(
         "CronCreate",
-        "Gives you a prompt at a later time, once (at) or again and again (cron), as a message in an element "
-        "scheduled-prompt. Schedules stay with the session, also when the program ends and is resumed. For reminders, "
-        "regular checks, or work that must wait.",
+        "Gives you a prompt later, once (at) or again and again (cron), as a message in a scheduled-prompt element. "
+        "Schedules stay with the session, even if the program ends and is resumed. For reminders, regular checks, or "
+        "work that must wait.",
         CronCreateArgs,
         stores=True,
     )
@@ -90,7 +90,7 @@ class CronCreate:
 
 
 class CronDelete:
-    spec = spec("CronDelete", "Removes a schedule: it does not come any more.", CronDeleteArgs)
+    spec = spec("CronDelete", "Removes a schedule.", CronDeleteArgs)
     traits = ToolTraits(name=spec.name, effects="stored", outcome=_deleted, audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:
@@ -100,7 +100,9 @@ class CronDelete:
 
 
 class CronList:
-    spec = spec("CronList", "Lists your schedules, the next due one first.", CronListArgs, parallel=True)
+    spec = spec(
+        "CronList", "Lists your schedules, the next due one first, and tells the time.", CronListArgs, parallel=True
+    )
     traits = ToolTraits(name=spec.name, effects="none", audience="main", own=True)
 
     async def call(self, args: Mapping[str, Any], ctx: ToolContext) -> Outcome:

@@ -35,9 +35,9 @@ class OutputArgs(Struct, frozen=True):
 class TaskOutput:
     spec = spec(
         "TaskOutput",
-        "Reads what a background job has said or printed, and by default waits for its end. You are told of every end "
-        "anyway, so prefer to go on with other work; to look at the output of a running job, Read its output file. Not "
-        "for the task list: that is TaskGet.",
+        "Returns what a background job has said or printed; by default it waits until the job ends. You are told of "
+        "every end anyway, so go on with other work instead. To look at the output of a running job, Read its output "
+        "file. Not for the task list: that is TaskGet.",
         OutputArgs,
         parallel=True,
     )
@@ -103,7 +103,7 @@ def _report_mate(member: Member, words: str) -> Outcome:
 
 
 def _report(job: "Job", status: str, output: str) -> Outcome:
-    shown = bounded(visible(output))
+    shown = bounded(visible(output), file=job.output)
     task: dict[str, Any] = {
         "task_id": job.id,
         "task_type": TYPES[job.kind],

@@ -102,9 +102,9 @@ async def _answer_shutdown(requests: "TeamRequests", member: Member, id: str, re
 class SendMessage:
     spec = spec(
         "SendMessage",
-        "Tells an agent something: it is the only way, what you merely write stays with you. One that works hears it "
-        "after its current tool call; a teammate that is idle wakes up; a sub-agent that has ended goes on in the "
-        "background, with all it knew, and you are told when it ends again. Answers come by themselves: do not wait.",
+        "Sends a message to another agent, which sees nothing else that you write. If it is working, it reads the "
+        "message after its current tool call; an idle teammate wakes up; a sub-agent that has ended resumes in the "
+        "background, with all it knew, and you are told when it ends again. Replies come by themselves: do not wait.",
         SendArgs,
         stores=True,
     )
@@ -195,7 +195,9 @@ class SendMessage:
         id = LetterId(f"m-{ctx.agent}-{ctx.call_id}")
         letter = Letter(id, AgentId(""), sender, text)
         living = await unbroken(work.mail.post_to_session(session, letter))
-        words = f"Stored for {asked.to}; " + ("it is rung for." if living else "it reads it when it runs again.")
+        words = f"Sent to {asked.to}; " + (
+            "it reads this at its next step, or wakes up for it." if living else "it reads this when it runs again."
+        )
         return said(words, {"success": True, "message": words})
 
     async def _to_agent(self, to: str, text: Said, member: Member | None, ctx: ToolContext) -> Outcome:
@@ -220,8 +222,7 @@ class SendMessage:
         spawner.count_answer(known, mail.limits.answers)
         # The id derives from the call, so a crash before the result is stored cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
-        await unbroken(supervisor.post(letter))
-        job = await spawner.resume(known, ctx.agent, ctx.call_id)
+        job = await spawner.write(known, letter, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:
             words = f"Stored for {known.name} ({known.id}); it hears it after its current tool call."

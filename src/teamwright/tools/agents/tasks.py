@@ -47,14 +47,14 @@ _IDS = ("blocks", "blockedBy", "addBlocks", "addBlockedBy")
 
 
 class TaskCreateArgs(Struct, frozen=True):
-    subject: Annotated[str, Meta(description="What is to be done, in a few words, as an order: Fix the login test")]
-    description: Annotated[str, Meta(description="All that whoever does it must know, and when it counts as done")]
-    activeForm: Annotated[str, Meta(description="What is shown while it is done: Fixing the login test")] = ""
+    subject: Annotated[str, Meta(description="What to do, in a few words, as an order: Fix the login test")]
+    description: Annotated[str, Meta(description="Everything its owner must know, and when it counts as done")]
+    activeForm: Annotated[str, Meta(description="Shown while it is in progress: Fixing the login test")] = ""
     metadata: Annotated[dict[str, Any] | None, Meta(description="Anything to keep with it")] = None
     blocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
     blockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
     owner: Annotated[
-        str, Meta(description="Whom it is for, by name, also one that joins later; else it is anybody's")
+        str, Meta(description="Name of the agent it is for, which may join later; left out: anybody's")
     ] = ""
 
 
@@ -73,14 +73,14 @@ class UpdateArgs(Struct, frozen=True):
     activeForm: str | None = None
     status: Annotated[
         Literal["pending", "in_progress", "completed", "deleted"] | None,
-        Meta(description="in_progress claims a task that is nobody's; pending gives one back; deleted removes it"),
+        Meta(description="in_progress claims a task without an owner; pending gives it back; deleted removes it"),
     ] = None
     addBlocks: Annotated[Ids | None, Meta(description="Ids of tasks that must wait for this one")] = None
     addBlockedBy: Annotated[Ids | None, Meta(description="Ids of tasks that must be completed before this one")] = None
     owner: Annotated[
         str | None,
         Meta(
-            description="Your own name claims it; another's, also of one that joins later, assigns it; an empty text "
+            description="Your own name claims it; another's, even of one that joins later, assigns it; an empty text "
             "gives it back"
         ),
     ] = None
@@ -106,9 +106,9 @@ def _change(args: Args) -> str:
 class TaskCreate:
     spec = spec(
         "TaskCreate",
-        "Puts a task on the list that all agents here share. Use it for work of several steps or for several agents. "
-        "A new task is pending. With an owner it is kept for that one; else it is given to the first teammate that is "
-        "idle, once nothing blocks it.",
+        "Adds a task to the list that all agents here share, for work of several steps or for several agents. A new "
+        "task is pending. One with an owner is kept for that agent; any other goes to the first idle teammate, once "
+        "nothing blocks it.",
         TaskCreateArgs,
         stores=True,
     )
@@ -189,9 +189,9 @@ class TaskList:
 class TaskUpdate:
     spec = spec(
         "TaskUpdate",
-        "Changes a task of the shared list: claim it before you begin (owner: your name), set it completed only when "
-        "it is really done, give it back (status pending) if you cannot do it, assign it to another, or say what it "
-        "waits for.",
+        "Changes a task on the shared list: claim it before you begin (owner: your name), set it completed only when "
+        "it is really done, give it back (status pending) if you cannot do it, assign it to another, or say what "
+        "blocks it.",
         UpdateArgs,
         stores=True,
     )

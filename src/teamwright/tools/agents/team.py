@@ -48,8 +48,8 @@ async def _deleted(found: Outcomes, agent: AgentId, call: ToolCall, when: str) -
 class TeamCreate:
     spec = spec(
         "TeamCreate",
-        "Makes a team that you lead: teammates work side by side for as long as it lives, write to each other and "
-        "share the task list. For work that several do for a while; a single question needs only a sub-agent.",
+        "Makes a team that you lead: teammates work side by side as long as it lives, write to each other and share "
+        "the task list. For longer work by several agents; a single question needs only a sub-agent.",
         CreateArgs,
         stores=True,
         unseen=("agent_type",),
@@ -71,7 +71,8 @@ class TeamCreate:
         assert agent is not None
         team = await work.create(agent, asked.team_name, asked.description, asked.agent_type, ctx.call_id)
         data = config(team, work.roster.members(team.name))
-        return said(MADE.format(name=team.name), data | {"team_name": team.name})
+        places = {"team_file_path": work.mirrors.config_file(team.name), "lead_agent_id": data["leadAgentId"]}
+        return said(MADE.format(name=team.name), data | {"team_name": team.name} | places)
 
 
 class DeleteArgs(Struct, frozen=True):

@@ -23,21 +23,21 @@ DISCARD = "discard"
 
 class EnterArgs(Struct, frozen=True):
     name: Annotated[
-        str, Meta(description="Letters, digits, `.`, `_`, `-`, and `/` between parts; made up if not given")
+        str, Meta(description="Letters, digits, `.`, `_`, `-`, and `/` between parts; made up if left out")
     ] = ""
 
 
 class ExitArgs(Struct, frozen=True):
-    action: Annotated[Literal["keep", "remove"], Meta(description="What becomes of the worktree and its branch")]
-    discard_changes: Annotated[bool, Meta(description="With remove: also if it holds work")] = False
+    action: Annotated[Literal["keep", "remove"], Meta(description="What to do with the worktree and its branch")]
+    discard_changes: Annotated[bool, Meta(description="With remove: even if it holds work")] = False
 
 
 class EnterWorktree:
     spec = spec(
         "EnterWorktree",
-        "Moves you into a git worktree of the project, if worktrees were spoken of: a directory and a branch of its "
-        "own, from the current commit. Your tools then work there, and the project's own files stay as they are. One "
-        "that is there already under that name is used again. It stays until ExitWorktree removes it.",
+        "Moves you into a git worktree of the project, where one was asked for: a directory and a branch of its own, "
+        "from the current commit. Your tools then work there, and the project's own files stay as they are. A worktree "
+        "that already has this name is used again. It stays until ExitWorktree removes it.",
         EnterArgs,
     )
     traits = ToolTraits(name=spec.name, own=True)

@@ -55,22 +55,26 @@ def is_quick(path: str, ctx: ToolContext) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL
 
 
-def require_fresh(desk: Desk, path: Path, found: os.stat_result) -> None:
-    """Raises ToolError unless the agent has read the file and nobody has changed it since."""
+def require_fresh(desk: Desk, path: Path, found: os.stat_result, *, whole: bool = True) -> None:
+    """Raises ToolError if somebody has changed the file since the agent saw it; with `whole`, also unless the agent has
+    read it."""
     seen = desk.seen.get(str(path))
-    if seen is None:
-        raise ToolError(f"{path} exists but has not been read yet. Read it first, then change it.")
-    if seen != seen_of(path, found):
+    if seen is not None and not seen.agrees(seen_of(path, found)):
         raise ToolError(
-            f"{path} was changed since it was last read, by a program or a person; nothing was written."
-            " Read it again first, then make the change on what is there now."
+            f"{path} was changed since you last saw it, by a program or a person; nothing was written. Read it again "
+            "first, then make the change on what is there now."
         )
+    if whole and (seen is None or seen.part):
+        raise ToolError(f"{path} exists but has not been read yet. Read it first, then change it.")
 
 
-def remember(desk: Desk, seen: Seen) -> tuple[Seen, ...]:
-    """Records the file's current state; put the returned value into the outcome."""
-    desk.seen[seen.path] = seen
-    return (seen,)
+def remember(desk: Desk, *seen: Seen) -> tuple[Seen, ...]:
+    """Records the current state of files; put the returned value into the outcome. Lines of a file add nothing to the
+    whole."""
+    known = desk.seen
+    new = tuple(one for one in seen if not (one.part and one.path in known and known[one.path].agrees(one)))
+    known.update((one.path, one) for one in new)
+    return new
 
 
 def encoded(text: str, what: str) -> bytes:

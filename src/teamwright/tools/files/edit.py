@@ -12,6 +12,7 @@ from teamwright.core.data.content.patch import Hunk
 from teamwright.core.data.message import Text
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Desk, Outcome, ToolContext
+from teamwright.core.text import plural
 from teamwright.host.files.read_write import read_whole, write_whole
 from teamwright.runtime.tool_traits import FileChange, PathArgument, ToolTraits
 from teamwright.tools.bounds import bounded, visible
@@ -30,8 +31,8 @@ _MOST_ECHOED = 4_000
 _DESCRIPTION = """\
 Replaces a piece of text in a file. old_string must stand in the file exactly once, white space included (without the
 line numbers that Read shows): add lines around it until it is unique, or set replace_all to change every occurrence.
-The file must have been Read and not changed since. Encoding and line ends are kept. An empty old_string makes a new
-file."""
+The file must not have changed since you last saw it; for replace_all it must have been Read. Encoding and line ends
+are kept. An empty old_string makes a new file."""
 
 
 class EditArgs(Struct):
@@ -99,9 +100,11 @@ def _plan(asked: EditArgs, path: Path, desk: Desk) -> PlannedEdit | None:
         if asked.old_string:
             raise missing(path, desk) from None
         return None
-    require_fresh(desk, path, found)
+    require_fresh(desk, path, found, whole=False)  # a text that occurs once proves that the file is known
     coded = decode(content, str(path))
     places = _places(path, coded.text, asked)
+    if len(places) > 1:
+        require_fresh(desk, path, found)
     if not asked.new_string.isascii() and coded.unknown:
         raise ToolError(
             f"{path} is not UTF-8, and its encoding is not known; nothing was changed. Use only ASCII characters in"
@@ -159,7 +162,7 @@ def _tell(path: Path, text: str, places: Sequence[Span], pieces: Sequence[str]) 
     shown = [f"{number:>6}\t{visible(line[:_LONGEST])}" for number, line in enumerate(lines, top)]
     if len(shown) > _MOST_LINES:
         half = _MOST_LINES // 2
-        shown = [*shown[:half], f"   ... {len(shown) - _MOST_LINES} lines not shown ...", *shown[-half:]]
+        shown = [*shown[:half], f"   ... {plural(len(shown) - _MOST_LINES, 'line')} not shown ...", *shown[-half:]]
     what = f"{len(places)} places were changed; the first is" if len(places) > 1 else "It now reads"
     return (
         f"Changed {path}. {what} at line {first}"

@@ -55,6 +55,7 @@ class Hits:
         self.only = only  # the only file searched
         self.hits: list[Hit] = []
         self.paths: list[str] = []
+        self.shown: dict[str, None] = {}  # the files with lines that are shown
         self.matches = 0
         self.left_out = self.left_files = 0  # lines not shown, and the files they are in
         self._last_left = ""
@@ -64,7 +65,7 @@ class Hits:
         self._held = b""  # first lines of a path that contains newlines
         self._path: bytes | None = None
         self._path_wanted = False
-        self._path_name = ""
+        self._path_name = self._file = ""
 
     def take_path(self, piece: bytes) -> bool:
         path = os.fsdecode(piece).removeprefix("./")
@@ -119,6 +120,7 @@ class Hits:
         if self._path_wanted:
             self._path_name = self.name(name)
             self.paths.append(name)
+            self._file = name
 
     def _take_text(self, rest: bytes) -> bool:
         found = _NUMBERED.match(rest)
@@ -147,6 +149,7 @@ class Hits:
             self._last_left = self._path_name
         else:
             self.hits.append(Hit(self._path_name, mark, text, gap))
+            self.shown[self._file] = None
             self._size += len(text) + 1
         return self.left_out < MOST_COUNTED
 

@@ -28,7 +28,7 @@ _DESCRIPTION = f"""\
 Reads a file and shows it with line numbers (number, tab, line; they are not part of the file).
 At most {LINES} lines at once; for more, or for a part of a large file, give offset and limit.
 Images (PNG, JPEG, GIF, WebP) are shown as images; of a PDF the text is shown by page and of a notebook the cells, and
-offset and limit then count pages or cells. Read a file before you Edit or Write it. For directories use Glob."""
+offset and limit then count pages or cells. For directories use Glob."""
 
 
 class ReadArgs(Struct):

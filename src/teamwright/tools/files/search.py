@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from teamwright.core.data.event import Seen
 from teamwright.core.errors import ToolError
 from teamwright.core.ports import Outcome, ToolContext, said
 from teamwright.host.files.paths import refusal, resolve
+from teamwright.host.files.read_write import seen_of
 from teamwright.runtime.tool_traits import PathArgument, ToolTraits
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
-from teamwright.tools.files.desk import judged, look_up, missing
+from teamwright.tools.files.desk import judged, look_up, missing, remember
 from teamwright.tools.files.globs import choices, matcher
 from teamwright.tools.files.hits import LINES, MOST_COUNTED, Hits, Shape
 
@@ -32,12 +35,12 @@ _STARVED = (
     f"[Files of more than {_MOST_AGAIN >> 20} MiB were left out: one has a line that is too long to be searched.]"
 )
 _GLOB = """\
-Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` fits at any
-depth. What .gitignore leaves out is not found. Use Grep to search by content."""
+Finds files by name, newest first, e.g. `**/*.py`, `src/**/*.{ts,tsx}`, `README*`. A pattern without `/` matches at
+any depth. Files that .gitignore names are not found. Use Grep to search by content."""
 _GREP = """\
 Searches files by content with a regular expression (ripgrep's syntax, e.g. `log.*Error`; escape literal braces).
 output_mode: files_with_matches (default; newest first), content (matching lines by file), count.
-What .gitignore leaves out is not searched. Use this rather than grep or rg in Bash."""
+Files that .gitignore names are not searched. Use this rather than grep or rg in Bash."""
 
 
 class GlobArgs(Struct):
@@ -48,14 +51,12 @@ class GlobArgs(Struct):
 class GrepArgs(Struct):
     pattern: Annotated[str, Meta(description="Regular expression", min_length=1)]
     path: Annotated[str, Meta(description="File or directory; default: the working directory")] | None = None
-    glob: Annotated[str, Meta(description="Only files that fit, e.g. `*.js` or `src/**/*.{ts,tsx}`")] | None = None
+    glob: Annotated[str, Meta(description="Only files that match, e.g. `*.js` or `src/**/*.{ts,tsx}`")] | None = None
     type: Annotated[str, Meta(description="Only files of this type, e.g. py, js, rust, go")] | None = None
     output_mode: Annotated[Literal["content", "files_with_matches", "count"], Meta(description="What to show")] = (
         "files_with_matches"
     )
-    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same")] = field(
-        default=False, name="-i"
-    )
+    ignore_case: Annotated[bool, Meta(description="Ignore case")] = field(default=False, name="-i")
     numbers: Annotated[bool, Meta(description="Line numbers (content mode); default true")] = field(
         default=True, name="-n"
     )
@@ -115,10 +116,25 @@ class GrepTool:
         if is_file:
             return await _grep_file(root, asked, ctx)
         hits, ended = await _grep_below(root, asked, ctx, [])
+        note = _STARVED if ended.starved else ""
         if ended.starved:  # retry without files whose lines do not fit into memory
             hits, ended = await _grep_below(root, asked, ctx, [f"--max-filesize={_MOST_AGAIN}"])
-            return _answer(hits, ended, _STARVED)
-        return _answer(hits, ended)
+        return await _seen(_answer(hits, ended, note), hits, root, ctx)
+
+
+async def _seen(outcome: Outcome, hits: Hits, root: Path, ctx: ToolContext) -> Outcome:
+    """The files of which lines are shown may be edited, as long as they stay as they are."""
+    if hits.shape != "content" or not hits.shown:
+        return outcome
+    return replace(outcome, seen=remember(ctx.desk, *await look_up(_states, root, tuple(hits.shown))))
+
+
+def _states(root: Path, names: Sequence[str]) -> list[Seen]:
+    found: list[Seen] = []
+    for name in names:
+        with suppress(OSError):
+            found.append(replace(seen_of(root / name, (root / name).lstat()), part=True))
+    return found
 
 
 GLOB = GlobTool()
@@ -165,7 +181,8 @@ async def _grep_file(path: Path, asked: GrepArgs, ctx: ToolContext) -> Outcome:
             f"{path} has a line that is too long to be searched within {MEMORY >> 20} MiB of memory."
             " Use Bash, e.g. `tr` or `fold` to break it up, or a program for this kind of data."
         )
-    return _answer(hits, ended, "[A later line is too long to be searched: this is not all.]" if ended.starved else "")
+    note = "[A later line is too long to be searched: this is not all.]" if ended.starved else ""
+    return await _seen(_answer(hits, ended, note), hits, path.parent, ctx)
 
 
 def _answer(hits: Hits, ended: "ChildEnded", note: str = "") -> Outcome:

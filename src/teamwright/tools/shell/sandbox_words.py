@@ -31,23 +31,25 @@ class SandboxWords(Struct, frozen=True):
 
     def text(self) -> str:
         tmp = "which is /tmp, theirs alone" if self.own_tmp else "not in the machine's /tmp"
+        by = ", through the proxy that HTTPS_PROXY names" if self.network and (self.hosts or self.asks) else ""
         lines = [
             f"- Commands run in a sandbox: they write only in the working directories and in $TMPDIR, {tmp}. They "
-            f"do not see keys and other secrets, and reach {self._reach()}. What it refuses fails with an error of the "
-            "program's own; the result says so below.",
+            f"do not see keys and other secrets, and reach {self.reach()}{by}. What it refuses fails with an error of "
+            "the program's own; the result says so below.",
         ]
         if self.leaves:
             lines.append(
-                "- dangerouslyDisableSandbox: true asks a person whether this one command may run outside. Use it only "
-                "for what the sandbox refused or certainly will, and say why in the description."
+                "- dangerouslyDisableSandbox: true asks a person whether this one command may run outside, and is "
+                "refused in plan mode. Use it only for what the sandbox refused or certainly will, and say why in the "
+                "description."
             )
         return "".join(f"\n{line}" for line in lines)
 
-    def _reach(self) -> str:
+    def reach(self) -> str:
+        """Which hosts commands reach."""
         if not self.network:
             return "no network"
-        by = "through the proxy that HTTPS_PROXY names"
         if not self.hosts:
-            return f"a host only after a person's yes, {by}" if self.asks else "no host"
-        others = "another host needs a person's yes" if self.asks else "no other host"
-        return f"{few(self.hosts, MOST_HOSTS)}, {by}; {others}"
+            return "a host only after a person's yes" if self.asks else "no host"
+        others = " and, after a person's yes, others" if self.asks else " and no other host"
+        return few(self.hosts, MOST_HOSTS) + others

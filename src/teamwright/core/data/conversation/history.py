@@ -28,11 +28,12 @@ from teamwright.core.data.event import (
     TurnEnded,
     Words,
 )
-from teamwright.core.data.letter import ELEMENTS
+from teamwright.core.data.letter import ELEMENTS, LEAD
 from teamwright.core.data.message import Message, Stop, Text, ToolCall, ToolResult, Usage, user
 from teamwright.core.ids import CallId, LetterId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.permissions.rules import EDITING
+from teamwright.core.text import shown
 
 UNKNOWN = (
     "Interrupted: this call was running when the program ended, and its outcome is unknown. "
@@ -50,6 +51,9 @@ CUT = (
     "Go on in smaller steps: shorter text, or a large file written in several calls."
 )
 GO_ON = "Go on from where you stopped."
+_OF_LEAD = f'<teammate-message teammate_id="{LEAD}"'
+_KEPT = tuple(f'{{"type":"{kind}"' for kind in ("shutdown_request", "task_assignment"))
+_LONGEST = 200  # characters of a call that was refused
 
 
 class History(Struct, eq=False):
@@ -67,7 +71,7 @@ class History(Struct, eq=False):
     album: Album = field(default_factory=Album)  # the pictures that the next request will hold
     prompts: list[str] = []  # what a person or a parent asked for, as text, from the beginning
     prompted: int = 0  # number of prompts; rewinds count too, because grants given for one prompt end there
-    heard: list[str] = []  # the prompts and the person's answers in between
+    heard: list[str] = []  # the prompts, the person's answers in between, and what a teammate's lead told it
     said: str = ""  # its last words before a compaction
     changed: dict[str, None] = {}  # files written by its own tools
     calls: dict[CallId, ToolCall] = {}  # calls of the last reply, as long as results are missing
@@ -122,7 +126,9 @@ class History(Struct, eq=False):
             case LettersTaken():
                 self.letters.update(event.letters)
                 self.prompts += (asked := asked_in(event.message))
-                self.heard += asked
+                self.heard += [
+                    block.text for block in event.message.blocks if isinstance(block, Text) and _leads(block)
+                ]
                 self.prompted += len(asked)
                 ended = None if event.letters else self.ended  # without any, nobody waits for an answer
                 self._say(event.message)
@@ -143,7 +149,7 @@ class History(Struct, eq=False):
                 self._tool_ended(event)
             case Denied():
                 self.denials.append(event)
-                self.heard += [f"(to {event.tool}) No: {event.words}"] if event.words else []
+                self.heard += [f"(to {_in_short(event)}) No: {event.words}"] if event.words else []
             case ModeChanged():
                 self.mode = event.mode
             case TurnEnded():
@@ -280,6 +286,19 @@ def album_of(messages: Iterable[Message]) -> Album:
 def asked_in(message: Message) -> list[str]:
     """The prompts in a message. Words of others are wrapped in elements of ours, which no text can forge."""
     return [b.text for b in message.blocks if isinstance(b, Text) and not b.text.startswith(ELEMENTS)]
+
+
+def _leads(block: Text) -> bool:
+    """Whether these are words of a person, a parent or a teammate's lead; what the store keeps is left out."""
+    head, _, words = block.text.partition("\n")
+    return not head.startswith(ELEMENTS) or (head.startswith(_OF_LEAD) and not words.startswith(_KEPT))
+
+
+def _in_short(denied: Denied) -> str:
+    """The tool, with the first line of the command or of what else it was called with."""
+    said = [denied.args.get("command"), *denied.args.values()]
+    line = next((text.strip().partition("\n")[0] for text in said if isinstance(text, str) and text.strip()), "")
+    return f"{denied.tool}: {shown(line, _LONGEST)}" if line else denied.tool
 
 
 def fold(events: Iterable[Durable], history: History | None = None) -> History:

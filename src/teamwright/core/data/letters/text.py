@@ -21,7 +21,7 @@ from teamwright.core.data.letter import (
     is_quiet,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
-from teamwright.core.text import neutral, quoted
+from teamwright.core.text import has_marks, neutral, quoted, without_marks
 
 ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
 LEAST = 500  # characters that a shortened text keeps at least
@@ -164,7 +164,7 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
     body = letter.body
     match body:
         case Prompt():
-            return body.content
+            return tuple(_without_marks(block) for block in body.content)
         case Said():
             return (Text(_said(letter.sender, body, most)),)
         case Signal():
@@ -175,6 +175,13 @@ def _blocks(letter: Letter, most: int | None) -> tuple[Content, ...]:
             return (Text(_lines(body, most)),)
         case _:
             assert_never(body)
+
+
+def _without_marks(block: Content) -> Content:
+    """A prompt may hold text that was pasted. Screens show it as it was."""
+    if not isinstance(block, Text) or not has_marks(block.text):
+        return block
+    return Text(without_marks(block.text), block.shown)
 
 
 def _said(sender: Sender, body: Said, most: int | None) -> str:
@@ -222,7 +229,9 @@ def _notice(body: Notice, most: int | None) -> str:
 
 
 def _usage(usage: Figures) -> str:
-    """The figures without zeros: a command, for instance, uses no tokens."""
+    """The figures without zeros. A command uses no tokens, and says itself how long it took if that matters."""
+    if not (usage.total_tokens or usage.tool_uses):
+        return ""
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 

@@ -31,16 +31,15 @@ async def say(wire: Stream, status: int, text: str) -> None:
 
 def not_allowed(host: str, port: int) -> str:
     return (
-        f"The sandbox refused the connection to {with_port(host, port)}: nobody allowed this host. Two ways on: a "
-        "person adds it to sandbox.network.allowedDomains of their settings, or the command is run outside of the "
-        "sandbox, which a person must agree to (dangerouslyDisableSandbox)."
+        f"The sandbox refused the connection to {with_port(host, port)}: nobody allowed this host. A person can "
+        "add it to sandbox.network.allowedDomains of their settings. Where Bash offers dangerouslyDisableSandbox, the "
+        "command can ask to run outside."
     )
 
 
 def inward(host: str, port: int) -> str:
     return (
         f"The sandbox refused the connection to {with_port(host, port)}: the name leads to an address of this machine "
-        "or of its own network. Two ways on: a person adds that address itself to sandbox.network.allowedDomains of "
-        "their settings, or the command is run outside of the sandbox, which a person must agree to "
-        "(dangerouslyDisableSandbox)."
+        "or of its own network. A person can add that address itself to sandbox.network.allowedDomains of their "
+        "settings. Where Bash offers dangerouslyDisableSandbox, the command can ask to run outside."
     )

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from teamwright.core.permissions.protected import OPENED
 from teamwright.core.sandbox.policy import MOST_NESTED, Name, Repository
 from teamwright.host.git.config_file import UnreadableError, read_config
 from teamwright.host.git.places import text_of
 from teamwright.host.sandbox.ground.expand import is_inside, name_in, name_of
 from teamwright.host.sandbox.ground.nested import lacking, walk_below
 
-PROTECTED = (".claude", ".teamwright", ".mcp.json", ".vscode", ".idea")
-_PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
+_PROTECTED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "remotes", "branches")
 _SHARED = (*_PROTECTED, "HEAD", "index")  # for the directory that a linked worktree shares with the main one
 _MOST_INCLUDES = 50
 
@@ -41,7 +41,7 @@ def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Lay
         found = tuple(_plain(path, path, home, roots, nested=True) for path in bare)
         parts = [own, *(_repository(tree, home, roots, nested=True) for tree in others), Layout(repositories=found)]
     layout = Layout(
-        (*(name_in(root, name) for name in PROTECTED), *_disguise(root, home, roots)),
+        (*(name_in(root, name) for name in OPENED), *_disguise(root, home, roots)),
         tuple(one for part in parts for one in part.repositories),
         tuple(one for part in parts for one in part.marks),
         walk.unseen,
@@ -50,6 +50,7 @@ def layout_of(root: str, project: str, home: str, roots: tuple[str, ...]) -> Lay
     if top not in ("", root) or not _is_plain(layout) or any(map(_leads_elsewhere, files)):
         return layout
     folders = [path for path, _ in walk.stamps] + [one.directory for one in layout.repositories]
+    folders += [hg] if os.path.isdir(hg := f"{root}/.hg") else []
     above = [] if top else _way_up(root, project)
     return replace(layout, made_of=(root, *above, *folders, *files))
 
@@ -66,7 +67,7 @@ def _disguise(root: str, home: str, roots: tuple[str, ...]) -> Iterator[Name]:
 def _is_plain(layout: Layout) -> bool:
     """Do only these directories and files determine the layout, with nothing leading elsewhere?"""
     names = [*layout.names, *(name for one in layout.repositories for name in one.names)]
-    if layout.marks or len(layout.names) > len(PROTECTED) + 1 or any(one.common for one in layout.repositories):
+    if layout.marks or len(layout.names) > len(OPENED) + 1 or any(one.common for one in layout.repositories):
         return False
     own = {f"{one.directory}/{name}" for one in layout.repositories for name in _PROTECTED}
     own.update(name.path for name in layout.names)

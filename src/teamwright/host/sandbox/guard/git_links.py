@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
+from teamwright.host.sandbox.ground.nested import TooManyError
 from teamwright.host.sandbox.guard.moves import is_unchanged, parent_of
 
 MOST_NAMES = 400_000  # a second's work; creating so many takes a program longer
@@ -16,10 +17,6 @@ _LISTED = frozenset({"objects", "lfs"})  # filled by git with thousands of files
 _INNER = frozenset({"info", "pack"})
 _MOST_KEPT = 64
 _FRESH = 50_000_000  # nanoseconds by which file timestamps may lag
-
-
-class TooManyError(Exception):
-    """More names than we examine, so nobody can tell what is among them."""
 
 
 def planted_links(directory: str, since: int, *, deep: bool = True, most: int = MOST_NAMES) -> list[str]:

@@ -6,6 +6,7 @@ because an editor runs git within a second; elsewhere after the command has ende
 
 import os
 import time
+import weakref
 from contextlib import suppress
 from functools import lru_cache
 
@@ -16,11 +17,16 @@ from msgspec import Struct
 from teamwright.core.sandbox.policy import Policy, access_of
 from teamwright.host.sandbox.ground.expand import is_inside
 from teamwright.host.sandbox.ground.layout import git_directory_of
+from teamwright.host.sandbox.ground.nested import TooManyError
 from teamwright.host.sandbox.guard.claims import Claims
 from teamwright.host.sandbox.guard.copies import Copies
-from teamwright.host.sandbox.guard.git_links import TooManyError, planted_links
+from teamwright.host.sandbox.guard.git_links import planted_links
 from teamwright.host.sandbox.guard.inotify import NameWatch
 from teamwright.host.sandbox.guard.moves import is_unchanged, look, move_away, names_in, put_link, settled_looks
+from teamwright.host.sandbox.guard.repositories import Obeyed, obeyed
+
+_AGAIN = 0.25  # seconds, while an index names a repository that the program can write
+_living: "weakref.WeakSet[Guard]" = weakref.WeakSet()
 
 
 class Undone(Struct, frozen=True):
@@ -52,15 +58,22 @@ class Guard:
         self._copies = Copies(policy, quarantine) if copies and policy.kept else None
         self._above = settled_looks(_directories(policy.absent))
         self._watch = NameWatch(policy.watched)
+        self._access = dict(policy.access)
+        before = self._obeyed()
+        self._before, self._deep = before or self._obeyed(deep=False), before is not None
+        self._linked = False
+        _living.add(self)
 
     async def watch(self) -> None:
         """Runs until cancelled."""
         in_git = [path for path in self._policy.absent if os.path.dirname(path) in self._policy.watched]
         in_git = [path for path in in_git if os.path.basename(path) != "worktrees"]  # harmless, and may be half-made
         while True:
-            await self._watch.changed()
+            with anyio.move_on_after(_AGAIN if self._linked else None):
+                await self._watch.changed()
             self._undo(in_git)
             self._undo_links(deep=False)
+            self._undo_linked()
             await anyio.lowlevel.checkpoint()
 
     def end(self) -> Undone:
@@ -73,6 +86,12 @@ class Guard:
         if not (self._above and is_unchanged(self._above)):  # unchanged: no name has come
             self._undo(self._policy.absent)
         self._undo_links()
+        self._undo_linked()
+        now = self._obeyed(deep=self._deep)
+        self._undo(self._strange(now))
+        if now is None:  # so much appeared that nobody knows what is among it
+            self._changed.update(dict.fromkeys(self._policy.roots))
+        _living.discard(self)
         for path, says in self._policy.links:
             self._restore_link(path, says)
         appeared = tuple(path for path in self._policy.told if look(path) is not None and self._strays(path))
@@ -98,6 +117,25 @@ class Guard:
                 self._undo([path for path in planted_links(directory, since, deep=deep) if path not in kept])
             except (OSError, TooManyError):
                 self._changed[directory] = None
+
+    def _undo_linked(self) -> None:
+        """Moves away what git obeys in repositories that an index names. Another program that still runs may have made
+        them."""
+        for guard in tuple(_living):
+            now = guard._obeyed(deep=False)
+            self._linked = self._linked or bool(now and now.linked)
+            self._undo(guard._strange(now))
+
+    def _obeyed(self, *, deep: bool = True) -> Obeyed | None:
+        try:
+            return obeyed(self._policy.roots, self._access, deep=deep)
+        except TooManyError:
+            return None
+
+    def _strange(self, now: Obeyed | None) -> list[str]:
+        if now is None or self._before is None:
+            return []
+        return [path for path, found in now.names.items() if self._before.names.get(path) != found]
 
     def _strays(self, path: str) -> list[str]:
         """The parts of it that did not come from us: not our worktrees, others' working trees, or files written by file

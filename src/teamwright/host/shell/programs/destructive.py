@@ -146,8 +146,11 @@ def _may_lie_anywhere(named: Sequence[Word], cwd: str | None) -> bool:
 def _may_name_home(named: Sequence[Word], moved: Sequence[Word], cwd: str | None, home: str) -> bool:
     if any(w.splits and _may_become_home(w, cwd, home) for w in named):
         return True
-    if cwd is None:  # everything in the unknown directory
-        return any(_ALL.fullmatch(w.glob.rpartition("/")[2]) for w in moved if w.glob[:1] != "/")
+    if (
+        cwd is None
+    ):  # everything in the unknown directory, or it itself, or what is called like a home or lies above one
+        near = [(w.glob or w.text).rstrip("/").rpartition("/")[2] for w in moved if (w.glob or w.text)[:1] != "/"]
+        return any(name in (".", "..", *home.split("/")) or _ALL.fullmatch(name) for name in near)
     return _holds_home(cwd, home) and any(w.splits for w in named)
 
 

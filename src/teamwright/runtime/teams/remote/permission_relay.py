@@ -117,11 +117,12 @@ class PermissionResponder:
         put: Put | None,
         facts: FactReader,
         fencing: Callable[[AgentId, Desk, Mode], "Fencing | None"],
+        protected: Callable[[Desk], tuple[str, ...]],
     ) -> None:
         self._tables, self._roster, self._wakeups = deps.tables, deps.roster, deps.wakeups
         self._mail, self._supervisor = deps.mail, deps.supervisor
         self._rules, self._put, self._facts, self._fencing = rulebook.of, put, facts, fencing
-        self._project = rulebook.base
+        self._project, self._protected = rulebook.base, protected
         self._asked: set[RequestId] = set()
 
     async def look(self) -> None:
@@ -144,7 +145,8 @@ class PermissionResponder:
         rules = self._rules(request.asker)
         fencing = self._fencing(request.asker, desk, mode)
         name, color = str(body["agent"]), str(body["color"])
-        standing = Standing(name, mode, rules, desk, color, fencing=fencing, project=self._project)
+        guarded = self._protected(desk)
+        standing = Standing(name, mode, rules, desk, color, (), guarded, fencing, self._project)
         decision = await self._judge(request.asker, call, standing)
         answer = answer_of(decision)
         done = await self._tables.requests.answer(request.id, request.answerer, answer)

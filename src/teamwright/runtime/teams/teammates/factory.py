@@ -14,6 +14,7 @@ from teamwright.core.errors import AgentLost, DiskError, SessionMissing, StoreEr
 from teamwright.core.ids import AgentId
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.factory import AgentFactory, own_limits
+from teamwright.runtime.agents.prompt import Seat
 from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
 from teamwright.runtime.moving import move_in, worktree_words
@@ -108,7 +109,8 @@ class TeammateFactory:
         kit, cwd = spec.toolset, spec.desk.cwd
 
         def system() -> tuple[str, ...]:
-            return (*self._setup.system(definition, member.model, cwd, member), *([moved] if moved else []))
+            seat = Seat(cwd, member.model, spec.mode or "default", kit.specs, here=moved)
+            return self._setup.system(definition, member, seat)
 
         prompt = self._agents.prompt((id(kit), member.model, cwd, member.agent), system, kit.specs)
         agent = self._agents.begin(spec, prompt, history=history, transcript=transcript)

@@ -22,7 +22,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from teamwright.core.network_words import network_words
-from teamwright.store.engine.port import EngineError, Guard
+from teamwright.store.engine.port import EngineError, ForbiddenError, Guard, UnopenedSpaceError
 from teamwright.store.engine.wire.address import Address
 
 Value = TypeVar("Value")
@@ -86,7 +86,7 @@ class Connection:
     def check_rights(self, subject: str) -> None:
         """Call this when there was no answer. Raises if that was for want of rights."""
         if subject.lower() in self._refused:
-            raise EngineError(
+            raise ForbiddenError(
                 f"The engine at {self.address} refuses: the identity {self.address.user!r} has no right to publish "
                 f"{subject}. A lead needs an address for leads, a worker one for workers."
             )
@@ -156,7 +156,12 @@ class Connection:
         name = str(config["name"])
         found = await self.api("STREAM.INFO", name)
         if found.get("error", {}).get("err_code") == NO_STREAM:
-            await self.api("STREAM.CREATE", name, config)
+            try:
+                await self.api("STREAM.CREATE", name, config)
+            except ForbiddenError:
+                raise UnopenedSpaceError(
+                    f"No lead has opened the space at {self.address} yet, and {self.address.user!r} may not."
+                ) from None
             found = await self.api("STREAM.INFO", name)
         if error := found.get("error"):
             raise EngineError(f"The engine at {self.address} refuses: {error.get('description', error)}.")

@@ -119,7 +119,8 @@ def mate_waits(mate: Mate) -> tuple[str, str] | None:
 
 
 def _gone(mate: Mate) -> tuple[str, str]:
-    waits = f"; {_unread(mate.unread)}" if mate.unread else ""
+    waits = "".join(f"; {_question(request)}" for request in mate.asked)
+    waits += f"; {_unread(mate.unread)}" if mate.unread else ""
     if mate.led:
         return "gone", f"its process has ended: a message restarts it{waits}"
     if mate.member.state == "idle":
@@ -168,8 +169,8 @@ def _unread(many: int) -> str:
     return "1 message is unread" if many == 1 else f"{many} messages are unread"
 
 
-def lead_waits(crew: TeamWaits) -> list[str]:
-    """What the lead waits for, other than its own jobs."""
+def lead_owes(crew: TeamWaits) -> list[str]:
+    """What waits for an answer of the lead, or of its person."""
     names = {mate.member.agent: mate.member.name for mate in crew.mates}
     words: list[str] = []
     for request in crew.owed:
@@ -178,6 +179,13 @@ def lead_waits(crew: TeamWaits) -> list[str]:
             words.append(f"a person's answer: may {who} use {request.body.get('tool', 'a tool')}? ({request.id})")
         else:
             words.append(f"its own answer to {who}'s {request.kind} ({request.id})")
+    return words
+
+
+def lead_waits(crew: TeamWaits) -> list[str]:
+    """What the lead waits for, other than its own jobs."""
+    names = {mate.member.agent: mate.member.name for mate in crew.mates}
+    words = lead_owes(crew)
     for request in crew.asked:
         words.append(f"{names.get(request.answerer, 'somebody')}'s answer to its {request.kind} request ({request.id})")
     working = [mate.member.name for mate in crew.mates if mate.held and mate.member.state in ("created", "running")]

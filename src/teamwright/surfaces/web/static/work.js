@@ -86,7 +86,7 @@ function taskCard(task, session, small = false) {
     h("button.plain.task-head", { type: "button", "aria-expanded": open ? "true" : "false", onclick: () => ((board.chosen = open ? "" : task.id), draw()) },
       h("span.dim", null, `#${task.id}`), h("span.grow", null, task.subject), task.owner ? h("span.who", { class: owner ? colorClass(owner.color) : "" }, task.owner) : null),
     task.blockedBy && task.blockedBy.length ? h("p.dim.small", null, `waits for ${task.blockedBy.map((id) => `#${id}`).join(", ")}`) : null,
-    open ? h("div.task-more", null, task.description ? h("p.text", null, task.description) : null, h("p.dim.small", null, `changed ${ago(Date.parse(task.updatedAt))}`), mayAct(session) ? taskForm(session, task) : null) : null);
+    open ? h("div.task-more", null, task.description ? h("p.text", null, task.description) : null, h("p.dim.small", null, `changed ${ago(task.updatedAt)}`), mayAct(session) ? taskForm(session, task) : null) : null);
 }
 
 function taskForm(session, task) {
