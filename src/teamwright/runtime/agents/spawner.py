@@ -63,18 +63,19 @@ class Spawner:
             may_start=parent.may_start,
             is_fork=forked,
             team=member.team if member else None,
-            is_teammate=member is not None and not member.is_lead,
+            is_teammate=self._supervisor.teammate_of(parent) is not None,
+            mode=self._deps.mode(parent.mode),
         )
         plan = plan_spawn(ask, caller, kinds, features)
         if plan.life == "resident":
             definition = kinds[plan.kind]
-            model = self._making.model_for(ask, definition, parent)
-            return await self._services.teams.recruit(ask, plan, definition, parent, ctx, model), plan
-        return await self._start(ask, plan, kinds.get(plan.kind), parent, ctx), plan
+            model, cwd = self._making.model_for(plan.ask, definition, parent), self._making.cwd_for(plan.ask, parent)
+            member, notes = await self._services.teams.recruit(plan, definition, parent, ctx, model, cwd)
+            return member, replace(plan, notes=(*plan.notes, *notes))
+        return await self._start(plan, kinds.get(plan.kind), parent, ctx), plan
 
-    async def _start(
-        self, ask: Ask, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext
-    ) -> Job:
+    async def _start(self, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext) -> Job:
+        ask = plan.ask
         if plan.room == "remote" and definition is not None:
             return await self._send_away(ask, definition, parent, ctx)
         own, kind = new_agent_id(), definition.name if definition else plan.kind
