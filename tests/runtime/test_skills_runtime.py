@@ -9,11 +9,15 @@ from msgspec import Raw
 from conftest import Walker
 from crew import LIMIT, bash
 from skill_stage import command, skill, staged
+from teamwright.core.data.event import JobEnded
+from teamwright.core.data.letter import said_in
 from teamwright.core.data.message import ToolCall, typed_words
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import CallId
 from teamwright.core.permissions.consent import Allow, Deny
 from teamwright.runtime.extensions.skills import MOST_ARGS, MOST_FILE
+from teamwright.surfaces.view.letters import items_of
+from teamwright.surfaces.view.shapes import Note
 
 pytestmark = pytest.mark.anyio
 
@@ -231,13 +235,20 @@ async def test_in_assistant_mode_it_returns_at_once(walker: Walker) -> None:
     skill(walker, "audit", "SCRIPT:audit", "context: fork")
     async with staged(walker, {"main": ["heard"], "audit": [lambda _: later()]}, assistant=True) as made:
         assert made.crew is not None
-        expanded = await made.expand("/audit")
+        expanded = await made.expand("/audit the house")
         assert expanded.job == made.crew.children[0] and "background" in (expanded.output or "")
         gate.set()
         with anyio.fail_after(LIMIT):
             await made.crew.session.idle()
-        (notice,) = made.crew.notices
-    assert "all doors are shut" in notice
+        assert not made.crew.notices
+        job = await made.crew.until(JobEnded)
+        letter = made.crew.requests("main")[-1].messages[-1]
+    request = letter.text
+    assert request.startswith('<skill-output command="/audit the house">') and "all doors are shut" in request
+    assert "skill-" not in request.partition(">")[2].rpartition("</")[0]
+    assert job.call_id is None and not said_in(letter)
+    (shown,) = items_of(letter, 1, 1)
+    assert isinstance(shown, Note) and shown.text == "all doors are shut"
 
 
 @pytest.mark.spec("S3")

@@ -12,6 +12,7 @@ OWN_ELEMENTS = (  # elements in which the runtime shows a model what others say
     "monitor-lines",
     "hook-context",
     "scheduled-prompt",
+    "skill-output",
     "attached-file",
     "attached-resource",
     "shell-input",

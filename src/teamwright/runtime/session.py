@@ -238,7 +238,11 @@ class Session:
     async def queued(self) -> list[PromptPosted]:
         """Prompts that the main agent has not read yet."""
         unread = await self.main.inbox.unread()
-        return [PromptPosted(x.id, typed_words(x.body.content)) for x in unread if isinstance(x.body, Prompt)]
+        return [
+            PromptPosted(x.id, typed_words(x.body.content))
+            for x in unread
+            if x.sender == PERSON and isinstance(x.body, Prompt)
+        ]
 
     async def aside(self, question: str) -> str:
         """Ask about the conversation without entering it, even while a turn runs. It costs a request, but no turn."""

@@ -40,7 +40,7 @@ CODES = {
     "purple": "35",
     "cyan": "36",
 }
-MACHINE_MADE = ("<task-notification>", "<teammate-message ", "<monitor-lines>")
+MACHINE_MADE = ("<task-notification>", "<teammate-message ", "<monitor-lines>", "<skill-output ")
 
 
 class Progress:

@@ -16,6 +16,7 @@ ELEMENTS = (  # elements that wrap the words of others
     "<monitor-lines>",
     "<hook-context>",
     "<scheduled-prompt ",
+    "<skill-output ",
     "<attached-",
     "<shell-input>",
 )

@@ -119,7 +119,7 @@ class Spawner:
                 effort=ask.effort or definition.effort or parent.effort,
                 mode=narrowest(parent.mode if parent.parent else None, definition.permission_mode, ask.mode),
                 description=ask.description,
-                call=ctx.call_id,
+                call=None if ask.typed else ctx.call_id,
             )
             first = f"{definition.initial_prompt}\n\n{ask.prompt}" if definition.initial_prompt else ask.prompt
             job, self.known[draft.agent] = await remotes.launch(draft, first, ctx)
@@ -135,7 +135,8 @@ class Spawner:
         plan: Plan,
         tree: "Worktree | None",
     ) -> Job:
-        job = self._job(known, parent.id, call, background=plan.report == "letter")
+        called = None if plan.ask.typed else call  # no model has made a call
+        job = self._job(known, parent.id, called, background=plan.report == "letter")
         job.tree = tree
         sender = Sender("agent", parent.name, parent.id)
         letter = Letter(new_letter_id(), known.id, sender, Prompt((Text(prompt),)))

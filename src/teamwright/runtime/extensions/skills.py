@@ -118,7 +118,7 @@ class SkillRunner:
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         call = CallId(f"skill-{os.urandom(6).hex()}")
         ctx = ToolContext(agent, call, caller.desk, caller.request(), nothing, caller.emit)
-        job, plan, _ = await self.run_apart(skill, args, ctx, typed=True)
+        job, plan, _ = await self.run_apart(skill, args, ctx, typed=typed)
         if job.background:
             words = f"/{skill.name} works in the background (agent {job.id}); you are told when it ends."
             return Expanded(output="\n".join((words, *plan.notes)), job=JobId(job.id))
@@ -133,11 +133,9 @@ class SkillRunner:
 
     # --- called by a person or an agent
 
-    async def run_apart(
-        self, skill: Skill, args: str, ctx: ToolContext, *, typed: bool = False
-    ) -> tuple[Job, Plan, str]:
+    async def run_apart(self, skill: Skill, args: str, ctx: ToolContext, *, typed: str = "") -> tuple[Job, Plan, str]:
         """Run a skill with `context: fork` in an agent of its own, with a fresh context. Returns its job and its
-        prompt, too. `typed`: called by a person."""
+        prompt, too. `typed`: the line of the person who called it."""
         take_back = self._grants.give(ctx.agent, skill.allowed_tools)
         try:
             prompt = await self.text(skill, args, ctx.agent)
@@ -147,12 +145,12 @@ class SkillRunner:
             prompt = await self._accepted(prompt, ctx.agent)
         self._grants.give_child(ctx.agent, ctx.call_id, skill.allowed_tools)
         ask = Ask(
-            description=shown(f"skill {skill.name}", 80),
+            description=shown(typed or f"skill {skill.name}", 80),
             prompt=prompt,
             kind=skill.agent or DEFAULT_KIND,
             model=skill.model,
             effort=skill.effort,
-            typed=typed,
+            typed=bool(typed),
         )
         job, plan = await self._around.spawner().spawn(ask, ctx)
         assert isinstance(job, Job)  # only an agent with a name is a teammate

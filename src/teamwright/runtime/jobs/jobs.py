@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobKind, JobResult
-from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice
+from teamwright.core.data.letter import SYSTEM, JobStatus, Letter, Notice, Prompt
+from teamwright.core.data.letters.text import skill_output
+from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.runtime.concurrency.latch import Latch
 from teamwright.store.tables.jobs import CLAIMED, NONE, OWED, JobRow, JobTable, NewAgent
@@ -239,8 +241,12 @@ class Jobs(Struct, eq=False):
         text = result.result if known else f"{result.error}\n\n{result.result}".strip()
         # A monitor's lines were passed on one by one, so its normal end is no news.
         quiet = row.kind == "monitor" and row.status == "completed"
-        notice = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage, quiet)
-        letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, notice)
+        body = Notice(row.id, row.status, result.summary, text, str(output), row.call, result.usage, quiet)
+        if (
+            row.call is None and row.run == 1 and row.description.startswith("/")
+        ):  # a person's /name: no call has begun it
+            body = Prompt((Text(skill_output(row.description, result.summary, text)),))
+        letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, body)
         if await self._table.post_notice(row.id, row.run, letter):
             self._ring(row.owner)
 

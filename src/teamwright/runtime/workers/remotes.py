@@ -130,7 +130,7 @@ class RemoteAgents:
         """Start a job. It exists once this returns, even if this process is killed then."""
         sent, parent = await self.prepare(draft), draft.parent
         await parent.sync()  # the call is in the engine before what it makes
-        job = self._job(draft.agent, parent.id, draft.description, ctx.call_id, 1)
+        job = self._job(draft.agent, parent.id, draft.description, draft.call, 1)
         job.notes = sent.notes
         sender = Sender("agent", parent.name, parent.id)
         letter = Letter(new_letter_id(), draft.agent, sender, Prompt((Text(prompt),)))

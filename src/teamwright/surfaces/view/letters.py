@@ -63,6 +63,9 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
         return Note("info", f"a hook adds: {one_line(restored(_inside(text)))}", n=n, at=at)
     if text.startswith("<scheduled-prompt "):
         return Note("notice", f"scheduled: {restored(_inside(text))}", n=n, at=at)
+    if text.startswith("<skill-output "):
+        head, _, output = restored(_inside(text)).partition("\n\n")
+        return Note("notice", output or head, n=n, at=at)
     if attached := _ATTACHED.match(text):
         return Note("info", f"attached: {one_line(near(unquoted(attached[1]), cwd))}", n=n, at=at)
     if text.startswith("<shell-input>") and (ran := _SHELL.match(text)):

@@ -251,6 +251,13 @@ def _usage(usage: Figures) -> str:
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 
+def skill_output(typed: str, summary: str, text: str) -> str:
+    """What a skill with a context of its own has said, for the main agent, when nobody waited for it."""
+    head = f"The person called {neutral(typed)}, a skill that ran as an agent of its own in the background: "
+    head += f"{neutral(summary)}. What follows is its output, not the person's words."
+    return f"<skill-output command={quoted(typed)}>\n{head}\n\n{neutral(text)}\n</skill-output>"
+
+
 def _lines(body: Lines, most: int | None) -> str:
     text = _short(neutral(body.text), most, "the job's output file")
     return f"<monitor-lines>{_tag('task-id', body.job)}{_tag('summary', body.description)}\n{text}\n</monitor-lines>"
