@@ -95,6 +95,7 @@ class LocalSession:
             dict(Counter(job.kind for job in jobs.running() if job.background)),
             str(self.sandbox["tier"]) if self.sandbox["enabled"] else "",
             session.unpriced or session.meter.unpriced,
+            any(not job.background for job in jobs.running()),
         )
 
     def color(self, agent: AgentId, kind: str) -> str:

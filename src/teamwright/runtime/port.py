@@ -52,6 +52,7 @@ class SessionFacts(Struct, frozen=True):
     jobs: dict[JobKind, int] = {}  # number of running background jobs, by kind
     sandbox: str = ""  # tier that holds commands; `none`: on, but nothing holds them; empty: off
     unpriced: bool = False  # some usage has no known price, and `usd` leaves it out
+    waited_for: bool = False  # an agent runs in the foreground: it can be moved to the background
 
 
 class ContextUse(Struct, frozen=True):

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import anyio
 import pytest
+from crew import LIMIT, agent, stage
 from stage import staged
 from tui_parts import MAIN, make_view
 
@@ -66,6 +68,26 @@ async def test_a_command_in_the_background_is_in_the_status_line_until_it_ends(w
         gate.touch()
         await stage.shows('Command "wait for the gate" completed (exit code 0) ·')
         await stage.gone("1 command running")
+
+
+@pytest.mark.spec("SE2", "Y3")
+async def test_the_key_that_moves_an_agent_to_the_background_is_told_while_it_is_waited_for(walker: Any) -> None:
+    gate = anyio.Event()
+
+    async def held() -> str:
+        with anyio.fail_after(LIMIT):
+            await gate.wait()
+        return "looked"
+
+    scripts = {"main": [agent("child"), "goes on", "heard"], "child": [lambda _: held()]}
+    async with staged(walker, stage(scripts), prompt="go") as app:
+        await app.shows("Ctrl+B: to the background · ask")
+        await app.press("ctrl+b")
+        await app.gone("Ctrl+B")
+        await app.shows("1 agent running")
+        gate.set()
+        await app.shows("heard")
+        assert "Ctrl+B" not in app.screen
 
 
 @pytest.mark.spec("SE2")

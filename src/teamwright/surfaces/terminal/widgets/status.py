@@ -98,7 +98,8 @@ def right_side(facts: SessionFacts, busy: str, branch: str | None, palette: Pale
     """As much as fits, the most important first. `branch` None: only what no other line shows."""
     mode_style = palette.warn if facts.mode in ("bypassPermissions", "dontAsk") else palette.dim
     mode_style = palette.accent if facts.mode in ("plan", "acceptEdits") else mode_style
-    parts: list[Piece] = [(busy, palette.accent)] if busy else []
+    parts: list[Piece] = [("Ctrl+B: to the background", palette.dim)] if facts.waited_for else []
+    parts += [(busy, palette.accent)] if busy else []
     parts.append((MODES.get(facts.mode, facts.mode), mode_style))
     parts += [_sandbox(facts.sandbox, palette)] if facts.sandbox else []
     parts += [] if branch is None else _facts(facts, branch, palette)
