@@ -4,10 +4,10 @@ from typing import Any
 
 import anyio
 import pytest
-from crew import LIMIT, agent, stage
 from stage import staged
 from tui_parts import MAIN, make_view
 
+from crew import LIMIT, agent, stage
 from teamwright.core.data.message import Usage
 from teamwright.core.ids import AgentId
 from teamwright.models.scripted import call
