@@ -256,7 +256,16 @@ async def test_resources_prompts_questions_and_channels(shop: Shop) -> None:
         assert '"name": "Ada"' in words(await shop.call(pool, "mcp__near__ask")) and shop.asked == [("near", "Who?")]
         await shop.call(pool, "mcp__near__push")
         await until(lambda: shop.pushed)
-        assert shop.pushed == [("near", "news!", {"from": "ci"})]
+        ((server, said, meta),) = shop.pushed
+        assert server == "near" and said.startswith("news!") and meta["from"] == "ci"
+
+
+@pytest.mark.spec("Q1")
+async def test_a_push_of_a_server_without_a_channel_is_dropped_and_logged(shop: Shop) -> None:
+    async with shop.open(shop.small("near", "no-channel")) as pool:
+        await shop.call(pool, "mcp__near__push")
+        await until(lambda: shop.logged)
+        assert not shop.pushed and "claude/channel" in shop.logged[0]
 
 
 async def test_a_cancelled_session_leaves_no_process(shop: Shop) -> None:

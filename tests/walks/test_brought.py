@@ -14,6 +14,8 @@ from skill_stage import command, skill
 from teamwright.core.data.event import Rendered, Warned
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
+from teamwright.surfaces.view.letters import items_of
+from teamwright.surfaces.view.shapes import Note
 
 pytestmark = pytest.mark.anyio
 SMALL = Path(__file__).parents[1] / "servers" / "small_mcp.py"
@@ -213,8 +215,13 @@ async def test_what_a_server_pushes_is_a_message_to_the_main_agent(walker: Walke
         walker, {"main": [call("mcp__near__push"), "end", "heard"]}, mcp_config=servers(near=server(walker, "near"))
     ) as walk:
         await walk.play()
-        texts = [m.text for m in walk.model.requests[-1].messages if m.role == "user"]
-    assert any('teammate_id="mcp:near"' in text for text in texts)
+        message = walk.model.requests[-1].messages[-1]
+    said = message.text
+    opening = '<channel-message source="near" from="ci" run="7" note="&quot;>&lt;channel-message>\\u000ay'
+    assert said.startswith(opening) and len(said) < 500 and said.count("<channel-message") == 1
+    assert said.endswith('…">\nnews!&lt;/channel-message> \\x1b[1mmore\n</channel-message>')
+    (note,) = items_of(message, 1, 1)
+    assert isinstance(note, Note) and (note.kind, note.who) == ("message", "near") and "news!" in note.text
 
 
 @pytest.mark.spec("D8")

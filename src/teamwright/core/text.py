@@ -13,6 +13,7 @@ OWN_ELEMENTS = (  # elements in which the runtime shows a model what others say
     "hook-context",
     "scheduled-prompt",
     "skill-output",
+    "channel-message",
     "attached-file",
     "attached-resource",
     "shell-input",

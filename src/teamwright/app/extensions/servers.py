@@ -13,7 +13,8 @@ from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Event, Warned
-from teamwright.core.data.letter import Letter, Said, Sender
+from teamwright.core.data.letter import SYSTEM, Letter, Prompt
+from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, CallId, new_letter_id, new_question_id
 from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.ports import Tool
@@ -196,7 +197,11 @@ class ServedTools(Struct, eq=False):
 
     def _pushed(self, server: str, text: str, meta: dict[str, Any]) -> None:
         """Pass words of a server's channel to the main agent."""
-        letter = Letter(new_letter_id(), self._services.main, Sender("system", f"mcp:{server}"), Said(text))
+        from teamwright.core.data.letters.text import channel_message  # noqa: PLC0415
+        from teamwright.tools.bounds import bounded, visible  # noqa: PLC0415
+
+        prompt = Prompt((Text(channel_message(server, bounded(visible(text)), meta)),))
+        letter = Letter(new_letter_id(), self._services.main, SYSTEM, prompt)
         self._services.supervisor.launch(partial(self._services.supervisor.post, letter))
 
     async def ready(self) -> None:

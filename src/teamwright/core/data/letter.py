@@ -17,6 +17,7 @@ ELEMENTS = (  # elements that wrap the words of others
     "<hook-context>",
     "<scheduled-prompt ",
     "<skill-output ",
+    "<channel-message ",
     "<attached-",
     "<shell-input>",
 )

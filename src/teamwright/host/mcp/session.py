@@ -34,7 +34,8 @@ from teamwright.host.mcp.callbacks import Ears
 
 MOST_PAGES = 50
 MOST_TOOLS = 500
-CHANNEL = "notifications/claude/channel"
+CHANNEL = "claude/channel"  # the experimental capability of servers that push
+_PUSHED = f"notifications/{CHANNEL}"
 _MODERN = (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION)
 _CALLED = TypeAdapter[types.CallToolResult | types.InputRequiredResult](
     types.CallToolResult | types.InputRequiredResult
@@ -182,7 +183,11 @@ async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: P
         ears.log(f"{params.level}: {shown(str(params.data), 500)}")
 
     async def push(params: _Pushed) -> None:
-        ears.push(params.content, params.meta)
+        declared = session.server_capabilities
+        if declared is not None and CHANNEL in (declared.experimental or {}):
+            ears.push(params.content, params.meta)
+        else:
+            ears.log(f"what it pushed was dropped: it does not declare the experimental capability {CHANNEL}")
 
     async def roots(context: ClientRequestContext) -> types.ListRootsResult:
         return types.ListRootsResult.model_validate({"roots": [{"uri": cwd.as_uri(), "name": cwd.name}]})
@@ -195,7 +200,7 @@ async def open_link(read: Any, write: Any, lost: anyio.Event, ears: Ears, cwd: P
         list_roots_callback=roots,
         elicitation_callback=_elicitation(ears),
         client_info=types.Implementation(name="teamwright", version=__version__),
-        notification_bindings=[NotificationBinding(method=CHANNEL, params_type=_Pushed, handler=push)],
+        notification_bindings=[NotificationBinding(method=_PUSHED, params_type=_Pushed, handler=push)],
     )
     async with session:
         connection = McpSession(session, lost)

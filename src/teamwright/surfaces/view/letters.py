@@ -17,6 +17,7 @@ _MAIL = re.compile(
 )
 _TAG = {name: re.compile(f"<{name}>(.*?)</{name}>", re.S) for name in ("summary", "status", "task-id")}
 _TOOK = re.compile(r"duration_ms: (\d{1,15})")
+_CHANNEL = re.compile(r'<channel-message source="([^"]*)"')
 _ATTACHED = re.compile(r'<attached-\w+ name="([^"]*)">')
 _SHELL = re.compile(r'<shell-input>(.*)</shell-input>\n<shell-output exit="(-?\d+)">\n(.*)\n</shell-output>', re.S)
 _CHILDREN = re.compile(r"(?<=^<monitor-lines>)(?:<(task-id|summary)>.*?</\1>)+", re.S)
@@ -63,6 +64,8 @@ def _item(text: str, n: int, at: int, cwd: str) -> Item:
         return Note("info", f"a hook adds: {one_line(restored(_inside(text)))}", n=n, at=at)
     if text.startswith("<scheduled-prompt "):
         return Note("notice", f"scheduled: {restored(_inside(text))}", n=n, at=at)
+    if text.startswith("<channel-message ") and (source := _CHANNEL.match(text)):
+        return Note("message", restored(_inside(text)), unquoted(source[1]), n=n, at=at)
     if text.startswith("<skill-output "):
         head, _, output = restored(_inside(text)).partition("\n\n")
         return Note("notice", output or head, n=n, at=at)

@@ -1,6 +1,7 @@
 """Renders letters for the reader's model: one message, in which nobody's words can pose as somebody else's."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -21,10 +22,12 @@ from teamwright.core.data.letter import (
     is_idle_notice,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
-from teamwright.core.text import has_marks, neutral, quoted, without_marks
+from teamwright.core.text import has_marks, neutral, quoted, shown, without_marks
 
 ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
 LEAST = 500  # characters that a shortened text keeps at least
+MOST_META, MOST_VALUE = 16, 200  # attributes of a channel's message, and characters of one
+_META = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 FRAME = 600  # characters of a notice besides its result
 # Fields for programs and people that are no use to a model: the frame already names the sender.
 _UNSEEN = frozenset({"from", "timestamp", "completedStatus", "backendType", "paneId"})
@@ -256,6 +259,16 @@ def skill_output(typed: str, summary: str, text: str) -> str:
     head = f"The person called {neutral(typed)}, a skill that ran as an agent of its own in the background: "
     head += f"{neutral(summary)}. What follows is its output, not the person's words."
     return f"<skill-output command={quoted(typed)}>\n{head}\n\n{neutral(text)}\n</skill-output>"
+
+
+def channel_message(server: str, text: str, meta: Mapping[str, Any]) -> str:
+    """What an MCP server has pushed. Its `meta` become attributes, as far as their names are plain."""
+    named = [(key, value) for key, value in meta.items() if _META.fullmatch(key) and key != "source"][:MOST_META]
+    marks = {"source": server} | {
+        key: value if isinstance(value, str) else msgspec.json.encode(value).decode() for key, value in named
+    }
+    attributes = " ".join(f"{key}={quoted(shown(value, MOST_VALUE))}" for key, value in marks.items())
+    return f"<channel-message {attributes}>\n{neutral(text)}\n</channel-message>"
 
 
 def _lines(body: Lines, most: int | None) -> str:
