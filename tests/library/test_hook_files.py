@@ -128,3 +128,11 @@ def test_too_many_are_told_of() -> None:
     assert len(hooks) == MOST_HOOKS and "only the first" in problems[0]
     _, problems = read_hooks([("a", {f"No{n}": [] for n in range(500)})])
     assert len(problems) == 51 and "450 more" in problems[-1]
+
+
+def test_only_commands_run_beside_their_event_and_only_if_it_says_true() -> None:
+    hooks, problems = only(
+        [{"hooks": [{"command": "a", "async": True}, {"command": "b", "async": "yes"}, {"command": "c"}]},
+         {"hooks": [{"type": "http", "url": "http://x", "async": True}]}]
+    )  # fmt: skip
+    assert [hook.beside for hook in hooks] == [True, False, False, False] and not problems

@@ -1,13 +1,15 @@
 """Hooks around calls: before they are judged, when somebody must be asked, after they ran or were refused."""
 
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from conftest import Walker
-from crew import agent, bash, crew, write_agent
+from crew import after, agent, bash, crew, results, write_agent
 from hook_kit import deciding, hook, hooked, logging, saying, use_hooks
-from teamwright.core.data.event import Denied, ToolEnded, Warned
+from teamwright.core.data.event import Denied, ToolEnded, TurnEnded, Warned
 from teamwright.core.data.message import Request
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import ScriptedModel, call
@@ -248,3 +250,61 @@ async def test_a_model_may_send_the_agent_back_to_work(walker: Walker) -> None:
     walk = await walker.walk(judged(["half", "whole"], no, yes))
     assert walk.ends[0].text == "whole" and [m.text for m in walk.said] == ["half", "whole"]
     assert "the tests are missing" in str(walk.model.requests[2].messages[-1])
+
+
+@pytest.mark.spec("T8")
+async def test_a_hook_that_nobody_waits_for_decides_nothing_and_is_heard_at_the_next_result(walker: Walker) -> None:
+    told = anyio.Event()
+    answer = deciding("PreToolUse", permissionDecision="deny", additionalContext="late words")
+    late = f"until [ -e '{walker.project}/gate' ]; do sleep 0.02; done; "
+    late += answer.replace('{"hook', '{"systemMessage": "for you", "hook')
+    use_hooks(walker, PreToolUse=hook(late, "Write", **{"async": True}))
+    steps = [call("Write", file_path="gate", content="x"), after(told, bash("true")), "end"]
+    async with crew(walker, {"main": steps}) as play:
+        await play.say("go")
+        warned = await play.until(Warned)
+        told.set()
+        await play.until(TurnEnded)
+        written, ran = (results(request.messages[-1])[0] for request in play.requests()[1:])
+    assert "for you" in warned.text and not written[1] and (walker.project / "gate").exists()
+    assert "late words" not in written[0] and "late words" in ran[0] and not ran[1]
+
+
+@pytest.mark.spec("T8")
+async def test_what_it_says_after_the_turn_is_read_with_the_next_prompt_and_starts_none(walker: Walker) -> None:
+    late = f"until [ -e '{walker.project}/gate' ]; do sleep 0.02; done; "
+    late += saying(systemMessage="for you", hookSpecificOutput={"additionalContext": "late words"})
+    use_hooks(walker, Stop=hook(late, **{"async": True}))
+    async with crew(walker, {"main": ["one", "two"]}) as play:
+        await play.play()
+        (walker.project / "gate").touch()
+        await play.until(Warned)
+        assert len(play.requests()) == 1
+        await play.play("and now")
+        assert "<hook-context>\nlate words" in play.requests()[1].messages[-1].text
+
+
+@pytest.mark.spec("T8")
+async def test_it_has_its_limit_and_ends_with_the_session(walker: Walker) -> None:
+    told, pid = anyio.Event(), walker.home / "pid"
+    use_hooks(
+        walker,
+        PostToolUse=[
+            hook("sleep 300", "Write", **{"async": True, "timeout": 0.2}),
+            hook(f"echo $$ > '{pid}.new'; mv '{pid}.new' '{pid}'; exec sleep 300", "Write", **{"async": True}),
+        ],
+        SessionEnd=hook(logging(walker), **{"async": True}),
+    )
+    wait = f"until [ -e '{pid}' ]; do sleep 0.02; done"
+    async with crew(
+        walker, {"main": [call("Write", file_path="a", content="x"), after(told, bash(wait)), "end"]}
+    ) as play:
+        await play.say("go")
+        warned = await play.until(Warned)
+        told.set()
+        await play.until(TurnEnded)
+        assert Path(f"/proc/{pid.read_text().strip()}").exists()
+    assert "did not end within 0.2 s" in warned.text and len(hooked(walker, "SessionEnd")) == 1
+    with anyio.fail_after(10):
+        while Path(f"/proc/{pid.read_text().strip()}").exists():
+            await anyio.sleep(0.01)

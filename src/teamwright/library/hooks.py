@@ -101,7 +101,8 @@ def _read_event(event: HookEvent, entries: Any, file: str, problems: list[str], 
                 if event in GATES:  # somebody counts on this guard
                     tell(place, f"hooks of the type {other} do not run here: this guard is off.")
             else:
-                yield Hook(matcher, run, _read_seconds(value, run, place, tell), file)
+                beside = isinstance(run, CommandHook) and value.get("async") is True
+                yield Hook(matcher, run, _read_seconds(value, run, place, tell), file, beside)
 
 
 def _read_entry(entry: Any) -> tuple[str, list[Any]]:

@@ -1,6 +1,6 @@
 """Fires hooks in the life of an agent: its start, prompts, calls and stops."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ class HookPoints(Struct, eq=False):
     _met: set[AgentId] = set()
     _refused: set[AgentId] = set()
     _held: dict[tuple[AgentId, CallId], Fired] = {}  # what hooks said before a call, for its result
+    _later: dict[AgentId, list[str]] = {}  # what hooks that nobody waited for said, for the next result or prompt
 
     def _agent(self, id: AgentId) -> Agent | None:
         return self._services.supervisor.agent(id)
@@ -42,7 +43,19 @@ class HookPoints(Struct, eq=False):
     def use(self) -> "Hooks":
         if self.hooks is None:
             self.hooks = self._services.extensions.make_hooks()
+            self.hooks.beside = self._run_beside
         return self.hooks
+
+    def _run_beside(self, agent: AgentId, run: Callable[[], Awaitable[Fired]]) -> None:
+        """Run a hook that nobody waits for, as long as the session lives. Its decision comes too late to count."""
+
+        async def work() -> None:
+            fired = await run()
+            for words in fired.messages:
+                self._services.tell(agent, Warned(words))
+            self._later.setdefault(agent, []).extend(fired.context)
+
+        self._services.supervisor.launch(work)
 
     def has(self, event: HookEvent) -> bool:
         """Whether a hook may want this event."""
@@ -81,7 +94,7 @@ class HookPoints(Struct, eq=False):
         if (no := begun.stop or begun.blocked) is not None:
             self.ended_by_hook(agent)
             return Received((), refused=f"A hook refused it: {no}")
-        kept, context, refused = list[Letter](), list(begun.context), list[str]()
+        kept, context, refused = list[Letter](), [*self._later.pop(agent, ()), *begun.context], list[str]()
         for letter in letters:
             fired = await self._fire_prompt(agent, letter)
             if (no := fired.stop or fired.blocked) is None:
@@ -179,7 +192,7 @@ class HookPoints(Struct, eq=False):
             said.append(await self.fire("PostToolUse", agent, subject=call.name, tool_response=response, **fields))
         if outcome.cwd and (found := self._agent(agent)):
             said.append(await self.fire("CwdChanged", agent, old_cwd=found.history.cwd, new_cwd=outcome.cwd))
-        return self._added(agent, outcome, said)
+        return self._added(agent, outcome, [*said, Fired(context=tuple(self._later.pop(agent, ())))])
 
     def _added(self, agent: AgentId, outcome: Outcome, said: Sequence[Fired]) -> Outcome:
         stop = next((fired.stop for fired in said if fired.stop is not None), None)

@@ -4,6 +4,7 @@ import inspect
 import os.path
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 Watch = Callable[[HookEvent, str, Fired | None], Awaitable[None]]
 # The file that names a hook, and its environment -> the environment and the box to run it in.
 HookPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
+Beside = Callable[[AgentId, Callable[[], Awaitable[Fired]]], None]
 TraceOf = Callable[[AgentId | None, str], Mapping[str, str]]
 AskModel = Callable[[PromptHook, bytes], Awaitable[str]]  # returns its words about the payload; raises TeamwrightError
 HookFunction = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
@@ -103,6 +105,7 @@ class Hooks:
         self._shell_env: dict[str, str] | None = None
         self.watch: Watch | None = None  # told when a hook begins, and again with its answer
         self.ask_model: AskModel | None = None  # for hooks that let a model judge
+        self.beside: Beside | None = None  # runs hooks that their event does not wait for
         self.trace: TraceOf | None = None  # variables with which a command joins the trace of a call
 
     def has(self, event: HookEvent, agent: AgentId | None = None) -> bool:
@@ -172,6 +175,10 @@ class Hooks:
         if self.trace is not None:
             env = self.trace(agent, str(fields.get("tool_use_id") or ""))
         firing = Firing(event, data, cwd, env)
+        if self.beside is not None and agent is not None and event != "SessionEnd":  # there is nothing beside the end
+            for hook in filter(_is_beside, due):
+                self.beside(agent, partial(self._run_alone, hook, firing))
+            due = [hook for hook in due if not _is_beside(hook)]
         if len(due) == 1:
             return await self._run(due[0], firing)
         said: list[Fired] = [NOTHING] * len(due)
@@ -186,7 +193,8 @@ class Hooks:
 
     def _due(self, event: HookEvent, subject: str, agent: AgentId | None) -> Sequence[Hook | Called]:
         written = [*self._book.hooks.get(event, ()), *(self._of_agent(event, agent) if agent else ())]
-        concerned = {hook.run: hook for hook in written if matches(hook.matcher, subject)}  # the same twice runs once
+        # The same twice runs once; one that nobody waits for does not stand in for a guard.
+        concerned = {(hook.run, hook.beside): hook for hook in written if matches(hook.matcher, subject)}
         called = self._called.get(event, ())
         return [*concerned.values(), *(one for one in called if matches(one.matcher, subject))]
 
@@ -205,6 +213,13 @@ class Hooks:
         fired = await self._answer(hook, firing)
         await self.watch(firing.event, name, fired)
         return fired
+
+    async def _run_alone(self, hook: Hook | Called, firing: Firing) -> Fired:
+        try:
+            return await self._run(hook, firing)
+        except (OSError, TeamwrightError) as error:  # no agent's turn is there to report it
+            self._log(f"a hook for {firing.event} failed: {error}")
+            return NOTHING
 
     async def _answer(self, hook: Hook | Called, firing: Firing) -> Fired:
         event, data = firing.event, firing.data
@@ -296,6 +311,10 @@ class Hooks:
         if not isinstance(answer, Mapping):
             return unanswered(event, who, f"answered with {type(answer).__name__}, not with an object")
         return read_object(event, cast("Mapping[str, Any]", answer), who)
+
+
+def _is_beside(hook: Hook | Called) -> bool:
+    return isinstance(hook, Hook) and hook.beside
 
 
 async def _answer_of(function: HookFunction, data: dict[str, Any]) -> Any:

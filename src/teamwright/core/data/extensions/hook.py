@@ -85,12 +85,13 @@ HookRun = CommandHook | HttpHook | PromptHook
 
 
 class Hook(Struct, frozen=True):
-    """One thing to run. `source` is the file that configures it."""
+    """One thing to run. `source` is the file that configures it; one that runs `beside` its event decides nothing."""
 
     matcher: str
     run: HookRun
     seconds: float = DEFAULT_SECONDS
     source: str = ""
+    beside: bool = False
 
 
 class HookBook(Struct, frozen=True):
