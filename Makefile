@@ -30,6 +30,7 @@ torture: setup
 	@.venv/bin/python tests/teeth/torture.py $(if $(filter engine,$(STORE)),--engine) $(KILLS) $(SEED)
 
 # Tests that are too slow for every change. Every 40th disk call of a session fails (`make long EVERY=1`: each of them).
+# 2,000 random lives cross teams, plans, compactions, forks, jobs, worktrees and kills.
 # Half a million command lines are judged, and those that are allowed run in a cage. Twenty agents write for ten minutes
 # while a page watches. 10,000 agents run over 10 workers, some of which are killed. The wheel is tried on every Python
 # that is installed. Faults between machines are played, and tests of store, runtime and teams run on an engine's
@@ -39,6 +40,7 @@ ON_ENGINE := $(addprefix tests/walks/test_,$(addsuffix .py,absent_teammates back
 	$(addprefix tests/runtime/test_,$(addsuffix .py,led_team led_team_mail person_talks))
 long: setup
 	@.venv/bin/python tests/teeth/disk_faults.py $(EVERY)
+	@.venv/bin/python tests/teeth/crossing.py
 	@.venv/bin/python tests/teeth/shell_oracle.py --lines 500000
 	@TEAMWRIGHT_TEST_LONG=1 .venv/bin/python -m pytest -n 2 tests/teeth/test_shell_mutants.py
 	@TEAMWRIGHT_TEST_LONG=1 .venv/bin/python -m pytest tests/teeth/test_kill_engine.py tests/store/test_engine_disks.py \

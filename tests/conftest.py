@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,10 @@ def pytest_runtest_teardown() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print one line for each failed test, for a script that repeats them one by one."""
+    """Say what was skipped and why, and list failed tests for a script that repeats them one by one."""
+    skipped = Counter(str(report.longrepr[-1]) for report in terminalreporter.stats.get("skipped", ()))
+    for why, many in sorted(skipped.items()):
+        terminalreporter.write_line(f"{many} skipped: {why.removeprefix('Skipped: ')}")
     if file := os.environ.get("TEAMWRIGHT_TEST_FAILED"):
         bad = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
         Path(file).write_text("".join(f"{id}\n" for id in dict.fromkeys(bad)))

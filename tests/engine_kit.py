@@ -122,7 +122,7 @@ async def open_host(
     joins: bool = True,
 ) -> AsyncIterator[Host]:
     log = await open_log(address, role, "ada", patience=patience)
-    objects = NatsObjects(log.connection, patience)
+    objects = NatsObjects(log, patience, leads=True)
     try:
         await objects.prepare()
         replica = await open_replica(home / "engines", log, objects, lease=lease, joins=joins)

@@ -1,6 +1,8 @@
 """A child program is bounded in time and output and never outlives its call."""
 
+import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -51,6 +53,26 @@ async def test_it_is_ended_when_the_call_is_cancelled() -> None:
             await started.wait()
             group.cancel_scope.cancel()
     assert is_gone(int(got[0]))
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs a watcher that reaps in the loop")
+async def test_one_that_ends_just_before_it_is_killed_is_reaped_once(caplog: pytest.LogCaptureFixture) -> None:
+    def take(piece: bytes) -> bool:
+        os.kill(int(piece), signal.SIGKILL)
+        os.waitid(os.P_PID, int(piece), os.WEXITED | os.WNOWAIT)  # it has ended, and the loop does not know
+        return False
+
+    if sys.version_info < (3, 12):  # later versions choose it by themselves
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
+    try:
+        ended = await run_child([sys.executable, "-c", SILENT], take, seconds=20)
+    finally:
+        if sys.version_info < (3, 12):
+            asyncio.set_child_watcher(None)
+    assert (ended.code, ended.cut, caplog.text) == (-signal.SIGKILL, True, "")
 
 
 @pytest.mark.anyio

@@ -249,6 +249,22 @@ def test_reasons_to_stop(reason: str | None, stopped: str) -> None:
     assert hear(events([begin(), *call, *end("brand_new")])).stop == "tool_use"
 
 
+@pytest.mark.spec("A9")
+@pytest.mark.parametrize(
+    ("details", "why"),
+    [
+        ({"type": "refusal", "category": "cyber", "explanation": "Too odd."}, "Too odd."),
+        (None, ""),
+        ("odd", ""),
+        ([], ""),
+    ],
+)
+def test_a_refusal_is_explained_in_the_providers_words(details: Any, why: str) -> None:
+    delta = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}}
+    reply = hear(events([begin(), delta, {"type": "message_stop"}]))
+    assert (reply.stop, reply.why) == ("refusal", why)
+
+
 def test_later_figures_replace_earlier_ones() -> None:
     values = [begin(input_tokens=5, cache_read_input_tokens=7, output_tokens=1), *end(output_tokens=9, input_tokens=6)]
     usage = hear(events(values)).usage

@@ -178,7 +178,7 @@ def test_reasons_to_stop(reason: str, plain: str, with_call: str) -> None:
 
 def test_words_of_refusal() -> None:
     reply = hear(chat(chunk({"refusal": "I can"}), chunk({"refusal": "not."}), chunk({}, "stop")))
-    assert (reply.message.text, reply.stop) == ("I cannot.", "refusal")
+    assert (reply.message.text, reply.stop, reply.why) == ("I cannot.", "refusal", "I cannot.")
 
 
 def test_usage_may_be_missing_odd_or_repeated() -> None:

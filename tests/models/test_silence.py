@@ -1,4 +1,4 @@
-"""A server that sends bytes without content is silent: comments, blanks, pings, dripping headers and errors."""
+"""A server that sends bytes without content is silent: blanks, endless pings and comments, dripping headers, errors."""
 
 import anyio
 import pytest
@@ -18,7 +18,7 @@ TEXT = events([{"type": "content_block_start", "index": 0, "content_block": {"ty
 NOTHING = events([{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ""}}])
 EMPTY = events([{"choices": [{"delta": {"content": ""}}]}], named=False)
 SAYS_NOTHING: list[tuple[str, list[Step]]] = [
-    ("comments", [HEAD, dripped(b": keep-alive\n\n")]),
+    ("comments without end", [HEAD, dripped(b": keep-alive\n\n")]),
     ("one long comment", [HEAD, dripped(b":")]),
     ("blank lines", [HEAD, dripped(b"\n")]),
     ("fields without data", [HEAD, dripped(b"id: 1\nevent: x\n\n")]),
@@ -47,9 +47,10 @@ async def test_chunks_without_words_are_silence_too() -> None:
     assert caught.value.fault == "silence"
 
 
-async def test_pings_keep_an_answer_alive_that_is_long_in_coming() -> None:
+@pytest.mark.parametrize("sign", [PING, b": keep-alive\n\n"], ids=["pings", "comments"])
+async def test_signs_of_life_keep_an_answer_alive_that_is_long_in_coming(sign: bytes) -> None:
     """About three times the limit for silence."""
-    async with FakeApi([[HEAD, dripped(PING, 40), *stream(ANTHROPIC)[1:]]]) as api:
+    async with FakeApi([[HEAD, dripped(sign, 40), *stream(ANTHROPIC)[1:]]]) as api:
         reply, _ = await ask_claude(api, retries=0, silence=SILENCE)
     assert reply.message.blocks
 

@@ -23,7 +23,7 @@ WHY = st.sampled_from(["Permission denied", "No such file or directory", "Read-o
 def told(printed: str, cwd: str = "/work") -> Refusals:
     found = Refusals("bwrap", refused_paths(printed, POLICY, cwd, "/home/x"))
     msgspec.json.encode(found.data())
-    found.words("default", leaves=True).encode()
+    found.words("default").encode()
     return found
 
 
@@ -49,6 +49,11 @@ def unreadable_link() -> Iterator[str]:
 def test_a_link_that_cannot_be_followed_is_told_as_it_was_printed(unreadable_link: str) -> None:
     (refused,) = told(f"ls: {unreadable_link}/x: Permission denied").denied
     assert (refused.kind, refused.path) == ("read", f"{unreadable_link}/x")
+
+
+def test_coreutils_say_what_for() -> None:
+    (refused,) = told("tail: cannot open '/proc/x' for reading: No such file or directory").denied
+    assert (refused.kind, refused.path) == ("read", "/proc/x")
 
 
 def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:

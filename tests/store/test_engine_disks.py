@@ -72,7 +72,7 @@ ROWS, SIZE, EACH = map(int, sys.argv[3:])
 async def main():
     root, url = Path(sys.argv[1]), sys.argv[2]
     log = await open_log(read_address(url), "lead", "ada", patience=20)
-    lines = Lines(log, NatsObjects(log.connection, 20), "ada", root)
+    lines = Lines(log, NatsObjects(log, 20), "ada", root)
     await lines.prepare()
     place, row = Place(), b"x" * (SIZE - 1) + bytes([10])
     for _ in range(ROWS // EACH):

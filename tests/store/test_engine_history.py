@@ -54,7 +54,7 @@ async def fill(host: Host, many: int) -> None:
 
 
 def objects_of(host: Host) -> NatsObjects:
-    return NatsObjects(host.log.connection, 20)
+    return NatsObjects(host.log, 20, leads=True)
 
 
 # --- objects and snapshots

@@ -123,8 +123,11 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
             ("tw.main.out.log.worker.worker", False, False),
             ("tw.main.out.lines.lead.lead.a1", False, False),
             ("tw.other.log.lead.lead", False, False),
-            ("$O.tw_main.C.x", True, True),
-            ("$O.tw_main_lead.C.x", False, True),
+            ("$O.tw_main.C.worker.worker.x", True, False),
+            ("$O.tw_main.M.worker.worker.x", True, False),
+            ("$O.tw_main.C.lead.lead.x", False, True),
+            ("$O.tw_main.M.worker.other.x", False, False),
+            ("$O.tw_main_lead.C.lead.lead.x", False, True),
             ("$JS.API.STREAM.INFO.TW_main_LOG", True, True),
             ("$JS.API.DIRECT.GET.TW_main_LINES", True, True),
             ("$JS.API.STREAM.CREATE.TW_x", False, True),
@@ -138,6 +141,30 @@ async def test_an_identity_writes_only_what_its_role_may(engine: Path):
             assert await may_publish(worker, subject) is workers, subject
             assert await may_publish(lead, subject) is leads, subject
     finally:
+        await worker.close()
+        await lead.close()
+
+
+@pytest.mark.spec("Z24")
+async def test_what_is_stored_no_worker_replaces_or_removes(engine: Path, tmp_path: Path):
+    """Neither by a record of its own for the name of another's, nor by a header that rolls a subject up."""
+    lead = await with_patience(lambda: open_space(at(engine, "lead"), tmp_path / "lead", Joining()))
+    worker = await open_space(at(engine, "worker"), tmp_path / "worker", Joining(role="worker", patience=5))
+    bad = await connect(at(engine, "worker"), "bad")
+    try:
+        await lead.objects.put_bytes("code/x", b"theirs")
+        await worker.objects.put_bytes("code/x", b"mine")
+        for rolled in ("all", "sub"):
+            for kind in "CM":
+                said = await bad.publish(f"$O.tw_main.{kind}.worker.worker.y", b"{}", {"Nats-Rollup": rolled})
+                assert "rollup not permitted" in said["error"]["description"]
+        assert await worker.objects.get_bytes("code/x") == b"theirs"
+        await lead.objects.remove("code/x")
+        assert not await worker.objects.has("code/x"), "whoever stored it, a lead removes it"
+        await worker.objects.put_bytes("code/x", b"again")
+        assert await lead.objects.get_bytes("code/x") == b"again"
+    finally:
+        await bad.close()
         await worker.close()
         await lead.close()
 

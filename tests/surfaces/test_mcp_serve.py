@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from program import ARGV, Program, tool
@@ -59,6 +59,13 @@ async def serving(program: Program, *args: str, mode: str = "auto", script: Any 
 
 def session_of(program: Program) -> str:
     return re.findall(r"session (\S+)", (program.root / "serve.err").read_text())[-1]
+
+
+async def test_a_message_that_is_too_long_is_refused_and_the_next_is_heard(program: Program) -> None:
+    async with serving(program) as lead:
+        with pytest.raises(MCPError, match="longer than 16 MiB"):
+            await lead("read_messages", wait_seconds="x" * (20 << 20))
+        assert (await lead("read_messages"))["messages"] == []
 
 
 async def test_a_client_leads_a_team(program: Program) -> None:

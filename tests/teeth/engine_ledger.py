@@ -62,7 +62,7 @@ async def _gather(address: Address, homes: Sequence[Path], root: Path) -> list[s
 
 
 async def _pull(host: Host, root: Path) -> None:
-    lines = Lines(host.log, NatsObjects(host.log.connection, 20), "ada", root)
+    lines = Lines(host.log, NatsObjects(host.log, 20), "ada", root)
     (session,) = (await host.replica.read(fetch_all("SELECT id FROM sessions", ())))[0]
     main = root / "projects" / "p" / f"{session}.jsonl"
     for agent in await lines.counts():

@@ -18,6 +18,19 @@ ENGINE_MUTANTS = [
         "                pass\n",
         "core/test_loop.py::test_where_lines_are_elsewhere_a_call_waits_until_its_begin_is_there",
     ),
+    # A worker's header or record takes what others have stored.
+    (
+        "store/engine/wire/objects.py",
+        '"allow_rollup_hdrs": self._leads',
+        '"allow_rollup_hdrs": True',
+        "surfaces/test_engine_rights.py::test_what_is_stored_no_worker_replaces_or_removes",
+    ),
+    (
+        "store/engine/wire/objects.py",
+        '{"last_by_subj": wanted} if self._leads else first',
+        '{"last_by_subj": wanted}',
+        "surfaces/test_engine_rights.py::test_what_is_stored_no_worker_replaces_or_removes",
+    ),
     # Append without the expected sequence.
     (
         "store/engine/wire/lines.py",

@@ -239,15 +239,15 @@ def _complete(talk: Talk) -> Iterator[dict[str, Any]]:
 # --- the wire
 
 
-def _events(talk: Talk) -> list[dict[str, Any]]:
-    steps = plan(talk)[:TOGETHER]
-    usage = {"input_tokens": 10, "output_tokens": 1}
+def events(steps: list[dict[str, Any]], *, text: str = "resting", tokens: int = 10) -> list[dict[str, Any]]:
+    """A reply with these calls; without any, with this text."""
+    usage = {"input_tokens": tokens, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "m", "usage": usage}
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for index, step in enumerate(steps or [None]):
         if step is None:
             block = {"type": "text", "text": ""}
-            delta = {"type": "text_delta", "text": "resting"}
+            delta = {"type": "text_delta", "text": text}
         else:
             block = {"type": "tool_use", "id": f"toolu_{os.urandom(8).hex()}", "name": step["name"], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(step["input"])}
@@ -315,9 +315,12 @@ class Brain:
         self.last[team, talk.name] = body
         if talk.fault:
             self.faults.setdefault(team, []).append(f"request {self.counts[team]}, of {talk.name}: {talk.fault}")
-        wire = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(talk)).encode()
+        wire = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in self.reply(team, talk)).encode()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(wire)}\r\n\r\n"
         return head.encode() + wire
+
+    def reply(self, team: str, talk: Talk) -> list[dict[str, Any]]:
+        return events(plan(talk)[:TOGETHER])
 
     def forget(self, team: str) -> None:
         self.counts.pop(team, None)

@@ -104,28 +104,21 @@ class Crew:
 
     def start(self, **env: str) -> subprocess.Popen[bytes]:
         self.round += 1
-        prompt = f"CREW:{LEAD} ROUND:{self.round} {self.plan}".rstrip()
         begun = self.transcript is not None and self.transcript.read_bytes().count(b"\n") > 0
         if not begun and self.transcript is not None:
             self.transcript.unlink()  # killed before its first line: the program says that there is nothing to resume
         which = ["--resume", self.session] if begun else ["--session-id", self.session]
         self.figures.resumes += begun
-        argv = [
-            *ARGV,
-            "-p",
-            prompt,
-            "--model",
-            MODEL,
-            "--dangerously-skip-permissions",
-            "--teammate-mode",
-            self.mode,
-            *which,
-        ]
+        modes = ["--dangerously-skip-permissions", "--teammate-mode", self.mode]
+        argv = [*ARGV, "-p", self.prompt(), "--model", MODEL, *modes, *which]
         with (self.root / "out").open("ab") as out, (self.root / "err").open("wb") as err, self.family.grows():
             return subprocess.Popen(
                 argv, cwd=self.project, env=self.env | env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                 start_new_session=True,
             )  # fmt: skip
+
+    def prompt(self) -> str:
+        return f"CREW:{LEAD} ROUND:{self.round} {self.plan}".rstrip()
 
     # --- runs
 

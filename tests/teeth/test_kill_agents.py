@@ -276,3 +276,44 @@ async def test_killed_at_crash_points_all_over_the_run(tmp_path: Path, point: st
         assert all(n == 1 for n in marks(program).values()), "a command ran twice"
         shutil.rmtree(root)
     assert died >= 2
+
+
+@pytest.mark.spec("C3", "C4", "X2")
+async def test_a_message_to_an_ended_agent_is_heard_or_said_not_to_be_sent_wherever_it_is_killed(
+    tmp_path: Path,
+) -> None:
+    """The letter and the run that reads it are two commits."""
+    send = tool("SendMessage", to="{{re:agentId: (\\w+)}}", message="remember the milk", summary="milk")
+    script = {"main": [tool("Agent", description="d", prompt="SCRIPT:child"), send, "end"], "child": ["first", "more"]}
+    heard_later = died = 0
+    for passes in range(4, 60):
+        root = tmp_path / str(passes)
+        root.mkdir()
+        program = Program(root)
+        ran = program.run(
+            "-p", "SCRIPT:main", "--dangerously-skip-permissions", script=script,
+            env={"TEAMWRIGHT_CRASHPOINT": f"state.committed:{passes}"},
+        )  # fmt: skip
+        if ran.rc == 0:
+            break
+        died += 1
+        before = [heard(file) for file in children(program)]
+        seen = await resumed(program, answering("unused"), "what now")
+        check_valid(seen["messages"])
+        told = "".join(text for m in seen["messages"] for text, _ in results(m)) + "".join(notices_in(seen))
+        after = [heard(file) for file in children(program)]
+        stored = "was stored" in told or "goes on in the background" in told
+        assert after in ([], [0], [1]) and (not stored or after == [1] or "continue" in told), (passes, told)
+        assert after != [1] or before == [1] or stored or "continue" in told
+        heard_later += after != before
+        shutil.rmtree(root)
+    assert died > 10 and heard_later >= 1
+
+
+def heard(transcript: Path) -> int:
+    history = fold(line.event for _, line in transcripts.read(transcript))
+    return sum("remember the milk" in m.text for m in history.messages)
+
+
+def notices_in(seen: dict[str, Any]) -> list[str]:
+    return [m.text for m in seen["messages"] if "<task-notification>" in m.text]

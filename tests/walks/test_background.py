@@ -12,6 +12,7 @@ from crew import ID, LIMIT, Crew, after, agent, bash, crew, ended_calls, marking
 from teamwright.core.data.event import JobEnded, LettersTaken
 from teamwright.core.data.message import Request, Text
 from teamwright.core.data.op import StopAll, StopJob
+from teamwright.core.permissions.consent import Allow, Decision, Question
 from teamwright.core.policies.budget import Limits
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
@@ -247,6 +248,26 @@ async def test_whoever_waits_for_its_own_takes_no_place(walker: Walker, more: di
     play, peak = await most_at_once(walker, scripts, 1)
     assert peak == 1 and len(play.children) == 3 + 6 + 6
     assert all("report of one" in text for text, _ in results(play.requests()[1].messages[-1]))
+
+
+@pytest.mark.spec("B8")
+async def test_whoever_waits_for_approval_takes_no_place(walker: Walker) -> None:
+    worked = anyio.Event()
+
+    async def answer(_: Question) -> Decision:
+        with anyio.fail_after(LIMIT):
+            await worked.wait()
+        return Allow()
+
+    scripts = {
+        "main": [agent("one"), "end"],
+        "one": [agent("two", **BACK), bash("touch allowed"), "report of one"],
+        "two": [marking(worked, "report of two")],
+    }
+    walker.env["TEAMWRIGHT_MAX_AGENTS"] = "1"
+    async with crew(walker, scripts, mode="default", answer=answer) as play:
+        await play.play()
+    assert (walker.project / "allowed").exists()
 
 
 @pytest.mark.spec("B10")

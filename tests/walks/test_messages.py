@@ -1,19 +1,25 @@
 """SendMessage and ListAgents: to the running, the finished, and those that only exist on disk."""
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from team_steps import parts, scene, until
 
 from conftest import Walker
 from crew import ID, LIMIT, after, agent, bash, check_valid, crew, ended_calls, events_of, marking, results, write_agent
 from teamwright.core.data.event import AgentStarted, Resumed
 from teamwright.core.data.message import Request, ToolResult
+from teamwright.core.data.op import Interrupt
 from teamwright.core.errors import ModelError
 from teamwright.models.scripted import call
 from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
+SERVER = Path(__file__).parents[1] / "servers/small_mcp.py"
 BACK = {"run_in_background": True}
 
 
@@ -110,6 +116,31 @@ async def test_one_that_only_exists_on_disk_goes_on_in_a_new_session_object(walk
     (request,) = play.requests("child")
     assert "42-secret" in str(request.messages) and request.messages[:-1][: len(first.requests("child")[1].messages)]
     assert len(play.notices) == 1 and "I remember" in play.notices[0]
+
+
+@pytest.mark.spec("C3", "X2", "T13")
+async def test_one_whose_server_was_still_starting_at_an_interrupt_was_not_sent_the_message(walker: Walker) -> None:
+    hold, reached = walker.project / "hold", walker.project / "reached"
+    start = f"[ -e {hold} ] && echo x >> {reached} && exec sleep 60; exec {sys.executable} {SERVER}"
+    write_agent(walker, "owner", f"mcpServers: {json.dumps([{'own': {'command': 'sh', 'args': ['-c', start]}}])}")
+    scripts = {
+        "main": [agent("child", subagent_type="owner"), bash(f"touch {hold}"), send(message="milk"), *["on"] * 9],
+        "then": [send(message="bread"), *["on"] * 9],
+        "child": ["first", "second"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.say("go")
+        await until(reached.exists)
+        await play.submit(Interrupt())
+        await until(lambda: not play.session.main.running)
+        (state,) = [play.session.services.store.state]
+        assert await state.waiting(play.children[0]) == []
+        hold.unlink()
+        await play.play("SCRIPT:then")
+    sent = [e for e in ended_calls(play) if "milk" in str(e) or "not sent" in str(e.content)]
+    assert [e.is_error for e in sent] == [True] and "it was not sent" in str(sent[0].content)
+    said = [m.text for m in parts(play, "child")[-1].messages]
+    assert "bread" in "".join(said) and "milk" not in "".join(said)
 
 
 @pytest.mark.one_machine

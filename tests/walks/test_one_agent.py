@@ -2,15 +2,17 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import Walker
-from teamwright.core.data.event import Denied, LettersTaken, Reminded, Rendered, Replied, ToolEnded
-from teamwright.core.data.message import Text, ToolResult
+from crew import check_valid, crew
+from teamwright.core.data.event import Denied, LettersTaken, Reminded, Rendered, Replied, ToolEnded, Warned
+from teamwright.core.data.message import Request, Text, ToolResult
 from teamwright.core.errors import ModelError
 from teamwright.core.policies.budget import Limits
-from teamwright.models.scripted import ScriptedModel, call
+from teamwright.models.scripted import ScriptedModel, ScriptStep, call
 from teamwright.runtime.agents.resume import Origin
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +73,56 @@ async def test_a_reply_cut_by_its_limit_runs_none_of_its_calls(walker: Walker) -
 async def test_a_refusal_ends_the_turn_clearly(walker: Walker) -> None:
     walk = await walker.walk([{"blocks": ["I will not"], "stop": "refusal"}])
     assert walk.ends[0].reason == "refused" and "declined" in walk.ends[0].error
+
+
+@pytest.mark.spec("A9")
+@pytest.mark.parametrize("more", [[], [call("Bash", command="touch ran")]], ids=["words", "a call"])
+async def test_what_it_declined_to_finish_is_not_sent_again(walker: Walker, more: Any) -> None:
+    """A provider that stopped a reply refuses whatever still holds its words."""
+
+    def play(request: Request) -> Any:
+        check_valid(request.messages)
+        if "how it is done" in str(request.messages) or len(request.messages) == 1:
+            return ScriptStep((Text("This is how it is done"), *more), stop="refusal")
+        return "fine"
+
+    async with crew(walker, ScriptedModel(play)) as walk:
+        end = await walk.play("something odd")
+        again = await walk.play("something else")
+    assert (end.reason, end.text, again.text) == ("refused", "", "fine") and not (walker.project / "ran").exists()
+    first, note, _ = walk.model.requests[-1].messages
+    assert first.text == "something odd" and note.text == "[the model declined to answer (refusal)]"
+    async with crew(walker, ScriptedModel(play), origin=Origin(resume=walk.session.id)) as later:
+        assert (await later.play("and after a resume")).text == "fine"
+
+
+@pytest.mark.spec("A9")
+@pytest.mark.parametrize("by_call", [False, True])
+async def test_what_it_declines_again_and_again_is_left_out(walker: Walker, by_call: bool) -> None:
+    """The prompt, or what a tool gave, is to blame: with it in the conversation nothing is answered."""
+
+    def play(request: Request) -> Any:
+        check_valid(request.messages)
+        if "odd things" in str(request.messages):
+            return ScriptStep((Text("no"),), stop="refusal")
+        return bash("echo odd things | tr x y") if by_call and len(request.messages) == 1 else "fine"
+
+    async with crew(walker, ScriptedModel(play)) as walk:
+        await walk.play("look around" if by_call else "odd things")
+        ends = [(await walk.play(words)).reason for words in ("two", "three")]
+    assert ends == ["refused", "done"] and "left out" in str(walk.model.requests[-1].messages)
+    async with crew(walker, ScriptedModel(play), origin=Origin(resume=walk.session.id)) as later:
+        assert (await later.play("four")).reason == "done"
+
+
+@pytest.mark.spec("A7", "A9")
+async def test_a_fallback_model_is_tried_where_the_first_declines(walker: Walker, tmp_path: Path) -> None:
+    script = tmp_path / "other.json"
+    script.write_text('["from the other one"]')
+    walk = await walker.walk([{"blocks": ["I will not"], "stop": "refusal"}], fallback_model=f"script/{script}")
+    assert (walk.ends[0].reason, walk.ends[0].text) == ("done", "from the other one")
+    assert [r.reason for r in walk.of(Rendered)] == ["fallback"] and "I will not" not in str(walk.said)
+    assert any("declined to answer; continuing with" in warned.text for warned in walk.of(Warned))
 
 
 @pytest.mark.spec("A9")

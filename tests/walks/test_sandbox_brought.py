@@ -2,17 +2,19 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sandbox_kit import ON, TIERS, fenced, need, outside, reach, run, settle, use
+from sandbox_kit import ON, TIERS, fenced, log_of, need, outside, reach, run, settle, use
 
 from conftest import Walker
 from hook_kit import hook
 from place_kit import CREATE, mate
 from program import Program, bash
+from teamwright.core.data.event import Warned
 from teamwright.models.scripted import call
 
 
@@ -96,6 +98,49 @@ async def test_whose_servers_run_inside(walker: Walker, tier: str, where: str, i
     walk = await walker.walk(steps, sandbox=True, trust=True, allowed_tools=["mcp__theirs", "mcp__mine"])
     assert [is_error for _, is_error in walk.results] == [False, False], walk.results
     assert {name for name in ("theirs", "mine") if fenced(walker, name)} == inside
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("V18")
+async def test_a_server_sees_what_its_command_names_below_tmp(walker: Walker, tier: str) -> None:
+    use(walker, tier)
+    with tempfile.TemporaryDirectory(dir="/tmp") as elsewhere:
+        place = Path(elsewhere)
+        for name in ("bin", "lib", "other"):
+            (place / name).mkdir()
+        (place / "bin/serve").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (place / "bin/serve").chmod(0o755)
+        (place / "lib/server.py").write_text(SERVER)
+        script = f"{reach(walker, 'theirs')}; touch {place}/bin/planted {place}/lib/planted"
+        command = {"command": str(place / "bin/serve"), "args": [str(place / "lib/server.py"), script]}
+        (walker.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": command}}))
+        steps = [call("mcp__theirs__reach"), "end"]
+        walk = await walker.walk(steps, sandbox=True, trust=True, allowed_tools=["mcp__theirs"])
+        assert walk.results == [("tried", False)] and fenced(walker, "theirs")
+        assert not list(place.rglob("planted"))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("V18", "V24")
+async def test_a_server_that_needs_what_is_hidden_says_so(walker: Walker, tier: str) -> None:
+    use(walker, tier)
+    hidden = walker.home / ".ssh"
+    hidden.mkdir()
+    (hidden / "serve").write_text("#!/bin/sh\n")
+    (hidden / "serve").chmod(0o755)
+    (hidden / "server.py").write_text(SERVER)
+    programs = {"program": [str(hidden / "serve")], "script": [sys.executable, str(hidden / "server.py")]}
+    served = {name: {"command": argv[0], "args": argv[1:]} for name, argv in programs.items()}
+    (walker.project / ".mcp.json").write_text(json.dumps({"mcpServers": served}))
+    settle(walker, "project", lsp={"words": served["program"] | {"extensions": [".txt"], "waitSeconds": 20}})
+    steps = [call("Write", file_path="a.txt", content="BAD word\n"), "end"]
+    walk = await walker.walk(steps, sandbox=True, trust=True, mode="acceptEdits")
+    told, log = [event.text for event in walk.of(Warned)], log_of(walker)
+    for name, argv in programs.items():
+        why = f"the sandbox hides {argv[-1]}"
+        assert any(f"MCP server {name} is not connected: " in text and why in text for text in told), told
+        assert f"{why}: name it in `sandbox.filesystem.allowRead`" in log
+    assert f"language server words: the sandbox hides {hidden}/serve" in log
 
 
 @pytest.mark.anyio

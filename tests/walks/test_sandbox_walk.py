@@ -11,9 +11,10 @@ import pytest
 from sandbox_kit import ON, TIERS, block, data, fenced, log_of, need, outside, reach, run, settle, use
 
 from conftest import Walk, Walker
-from crew import agent, crew, write_agent
+from crew import Crew, agent, crew, write_agent
 from skill_stage import skill
 from teamwright.app.sandbox import answer_offer, offered_tier
+from teamwright.core.data.message import Text
 from teamwright.core.errors import UsageError
 from teamwright.core.permissions.consent import Allow, Decision, Deny, Question
 from teamwright.models.scripted import ScriptedModel, call
@@ -221,6 +222,41 @@ async def test_of_our_own_state_only_this_sessions_outputs_can_be_read(walker: W
     walk = await play(walker, long, run(r"head -c 5 {{re:(/\S+/bash-\w+\.txt)}}"), look)
     assert (state / "state.db").exists() and "yyyyy" in texts(walk)[1]
     assert walk.results[2][1] and "SQLite" not in texts(walk)[2] and "state.db-wal" not in texts(walk)[2]
+
+
+@pytest.mark.spec("V21")
+async def test_output_of_a_background_command_can_be_followed_inside(walker: Walker, tier: str) -> None:
+    steps = [
+        run("until [ -e go ]; do sleep 0.05; done; echo the-last", run_in_background=True),
+        call(
+            "Monitor",
+            command=r"touch go; tail -n +1 -F {{re:output file: (\S+)}} | sed -n 's/the-/it is the very /p;/last/q'",
+            description="m",
+        ),
+        "end",
+    ]
+    async with crew(walker, {"main": [*steps, "end", "end", "end"]}, sandbox=True) as walk:
+        await walk.play()
+        await walk.until(lambda _: "it is the very last" in "".join(heard(walk)))
+
+
+@pytest.mark.spec("V15")
+@pytest.mark.parametrize(("kind", "asked"), [("Monitor", False), ("Bash", False), ("Bash", True)])
+async def test_a_background_command_is_told_what_was_refused(walker: Walker, tier: str, kind: str, asked: bool) -> None:
+    """The way out is named only where somebody answers."""
+    more = {"run_in_background": True} if kind == "Bash" else {}
+    step = call(kind, command=f"echo x > {outside(walker)}; echo '{{}}' > .mcp.json", description="d", **more)
+    async with crew(walker, {"main": [step, "end", "end", "end"]}, sandbox=True, can_ask=asked) as walk:
+        await walk.play()
+        await walk.until(lambda _: "not obeyed until" in "".join(heard(walk)))
+    told = "\n".join(heard(walk))
+    assert f"The sandbox refused writing, by what it printed, {outside(walker)}" in told
+    assert ("dangerouslyDisableSandbox" in told) == asked
+    assert f"not obeyed until the person agrees: {walker.project}/.mcp.json" in told
+
+
+def heard(walk: Crew) -> list[str]:
+    return [block.text for m in walk.session.main.history.messages for block in m.blocks if isinstance(block, Text)]
 
 
 # --- every road

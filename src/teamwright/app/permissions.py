@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from teamwright.app.workspace import started_files
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Mode
+from teamwright.core.permissions.consent import Decision, Mode, Question
 from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.protected import home_marks
 from teamwright.core.permissions.rules import AGENT, Rules, parse_rules
@@ -90,6 +90,12 @@ def _resolved(*paths: Path) -> tuple[str, ...]:
 
 
 def open_gate(services: "Services") -> LimitedGate:
-    standings, workspace = services.standings, services.workspace
-    gate = SessionGate(standing=standings.of, facts=services.facts, put=services.approver, points=services.points)
+    standings, workspace, put = services.standings, services.workspace, services.approver
+
+    async def ask(question: Question) -> Decision:
+        assert put is not None
+        async with standings.agent(question.agent).slot.waiting():
+            return await put(question)
+
+    gate = SessionGate(standing=standings.of, facts=services.facts, put=put and ask, points=services.points)
     return LimitedGate(gate, standings.agent, base=str(workspace.project), home=str(workspace.user.resolve()))

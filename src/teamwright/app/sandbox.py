@@ -194,7 +194,9 @@ def open_fence(services: "Services", setup: SandboxSetup) -> "SessionFence | Non
         return sandbox_rules(setup, services.extensions.rules_of(agent))
 
     brought = tuple(map(str, services.written.plugins_of_project))
-    plan = plan_of(setup, services.workspace, rules, FencePlace(files.dir / "quarantine", files.outputs, brought))
+    plan = plan_of(
+        setup, services.workspace, rules, FencePlace(files.dir / "quarantine", (files.outputs, files.jobs), brought)
+    )
 
     def find_approver() -> "Put | None":
         return services.approver
@@ -206,7 +208,7 @@ class FencePlace(Struct, frozen=True):
     """Where a sandbox puts what it takes from programs, and where programs' outputs are."""
 
     quarantine: Path
-    outputs: Path
+    outputs: tuple[Path, ...]
     plugins: tuple[str, ...] = ()  # brought by the project
 
 
@@ -227,7 +229,7 @@ def plan_of(
         project=str(workspace.project),
         home=str(workspace.user),
         state=str(state),
-        outputs=str(where.outputs),
+        outputs=tuple(map(str, where.outputs)),
         cache=str(place / "cache") if own.caches else "",
         env=setup.env,
         shut=setup.shut,

@@ -194,9 +194,12 @@ async def _take_over(services: Services, opened: Opened) -> None:
     agents = await table.agents(opened.id)
     remains = RemainsOnDisk(services.agents, main=AgentId(opened.id), history=opened.history)
     held = await _run_elsewhere(services, agents) if agents else ()
+    waited_for = await table.waited_for(opened.id) if agents else ()  # what is settled here ends only now
     rows = await services.jobs.settle_after_crash(remains, held=held)
     if agents:
         _know(services, agents, rows)
+        known = services.spawner.known
+        services.spawner.waited_for = [id for id in waited_for if id in known and id not in held]
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:
         services.left_remote = rows
     if opened.history.open_calls:

@@ -32,7 +32,7 @@ from teamwright.core.ids import AgentId, CallId
 from teamwright.core.permissions.consent import Allow, Consent, Deny
 from teamwright.core.permissions.rules import RENAMED
 from teamwright.core.policies.budget import Reached
-from teamwright.core.policies.mending import mend
+from teamwright.core.policies.mending import DECLINED, declined, is_declined, mend, without_declined
 from teamwright.core.policies.normalize import admit
 from teamwright.core.ports import (
     Around,
@@ -155,7 +155,6 @@ def _stumbled(reply: Reply) -> bool:
 
 def _give_up(seat: TurnContext, reply: Reply) -> TurnEnded:
     if reply.stop == "refusal":
-        _refuse_calls(seat, "Not run: this reply ended as a refusal.")
         return _declined(reply.message.text)
     _refuse_calls(seat, CUT)
     how = "cut off at its output limit" if reply.stop == "max_tokens" else "empty"
@@ -163,8 +162,8 @@ def _give_up(seat: TurnContext, reply: Reply) -> TurnEnded:
     return TurnEnded("failed", reply.message.text, error, reply.stop)
 
 
-def _declined(said: str) -> TurnEnded:
-    return TurnEnded("refused", said, "the model declined to answer (refusal)", "refusal")
+def _declined(note: str) -> TurnEnded:
+    return TurnEnded("refused", error=note[1:-1] if is_declined(note) else DECLINED, stop="refusal")
 
 
 async def _deliver(seat: TurnContext, letters: Sequence[Letter]) -> str:
@@ -190,9 +189,14 @@ async def _ask(seat: TurnContext, *, report: bool = False) -> tuple[Request, Rep
         seat.emit(event)
     await seat.sync()  # finished tool results must be durable before the next request leaves
     request, reply = await _reply(seat)
-    message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
-    message = _with_real_calls(message, seat.tools)
-    reply = Reply(message, reply.stop, reply.usage, reply.id, reply.seconds)
+    if reply.stop == "refusal":
+        if (mended := without_declined(seat.history.messages)) is not None:
+            seat.emit(mended)
+        message = declined(reply)
+    else:
+        message = admit(reply.message, seat.history.used) or Message("assistant", (), reply.message.model)
+        message = _with_real_calls(message, seat.tools)
+    reply = replace(reply, message=message)
     seat.emit(Replied(message, reply.stop, reply.usage, reply.id, round(reply.seconds * 1000), report))
     return request, reply
 

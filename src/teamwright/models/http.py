@@ -274,14 +274,14 @@ async def _listen(
         total += len(chunk)
         if total > MOST_STREAMED:
             raise faults.too_long(place)
-        heard, arrived = listener.heard, reader.feed(chunk)
+        heard, comments, arrived = listener.heard, reader.comments, reader.feed(chunk)
         for event, data in arrived:
             listener.hear(event, data)
             if listener.finished:
                 return await _end(response)
         if listener.heard != heard:
             silence.broken()
-        elif arrived or reader.growing:
+        elif arrived or reader.growing or reader.comments > comments:
             silence.pinged()
     return None
 

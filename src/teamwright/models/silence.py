@@ -4,13 +4,13 @@ import asyncio
 
 import anyio
 
-PINGED = 10  # pings keep an answer alive for this many times the limit
+PINGED = 10  # pings and comments keep an answer alive for this many times the limit
 EARLY = 0.01  # fraction of the limit by which silence may be detected too early
 
 
 class ServerSilence:
-    """Measures the time since the server last said something. Comments and blank lines do not count; pings do for a
-    while.
+    """Measures the time since the server last said something. Blank lines do not count; pings and comments do
+    for a while, in which a model may think. Without an end to that, a server that hangs would hold us for ever.
 
     It starts with the body: connecting has its own limit. A server that stops reading counts as silent too.
     """

@@ -7,17 +7,7 @@ from typing import Self
 import anyio
 from msgspec import Struct, field
 
-from teamwright.core.data.event import (
-    Answered,
-    AsideAnswered,
-    Asked,
-    PromptPosted,
-    PromptWithdrawn,
-    Record,
-    Streamed,
-    TurnStarted,
-    Warned,
-)
+from teamwright.core.data.event import JobProgressed, Record, Streamed, ToolProgressed, Warned
 from teamwright.core.data.message import Retrying
 from teamwright.core.ids import AgentId
 
@@ -25,8 +15,7 @@ Cursor = dict[AgentId, int]  # the last line seen of each agent's transcript
 Reread = Callable[[AgentId, int], Iterator[Record]]  # the durable records of an agent after a given line
 
 MOST_WAITING, MOST_EARLY = 10_000, 100
-# In no transcript, so a watcher that falls behind must not drop them.
-_KEPT = (Asked, Answered, AsideAnswered, PromptPosted, PromptWithdrawn, TurnStarted, Warned)
+_PASSING = (Streamed, ToolProgressed, JobProgressed)  # the next one, or a record of the end, replaces them
 
 
 class Watch(Struct, eq=False):
@@ -47,7 +36,7 @@ class Watch(Struct, eq=False):
         if not self._deltas and isinstance(record.event, Streamed) and not isinstance(record.event.delta, Retrying):
             return
         if len(self._waiting) >= self._most:
-            self._waiting = deque(r for r in self._waiting if isinstance(r.event, _KEPT))
+            self._waiting = deque(r for r in self._waiting if _is_kept(r))
             self._behind = True
             self.lagged += 1
         self._waiting.append(record)
@@ -83,9 +72,14 @@ class Watch(Struct, eq=False):
         first = {} if self._from_place else self._bus.first
         unseen = {agent: self._place.get(agent, first.get(agent, 0)) for agent in self._bus.agents}
         missed = [record for agent, line in unseen.items() for record in self._bus.reread(agent, line)]
-        kept = [record for record in self._waiting if isinstance(record.event, _KEPT)]
-        rest = [record for record in self._waiting if not (record.n or isinstance(record.event, _KEPT))]
+        kept = [record for record in self._waiting if _is_kept(record)]
+        rest = [record for record in self._waiting if not record.n and isinstance(record.event, _PASSING)]
         self._waiting = deque([*sorted([*missed, *kept], key=lambda record: record.at), *rest])
+
+
+def _is_kept(record: Record) -> bool:
+    """It is in no transcript, so a watcher that falls behind must not drop it."""
+    return not record.n and not isinstance(record.event, _PASSING)
 
 
 class Bus(Struct, eq=False):

@@ -106,6 +106,7 @@ class Session:
         try:
             with self._arriving:
                 await self.brought.arrive()
+            await self.services.spawner.resume_waited_for()
             if not self._plan.driven:
                 await self.supervisor.live_as_main(self.main)
         finally:

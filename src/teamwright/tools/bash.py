@@ -66,7 +66,6 @@ class BashTool:
         sandbox: "SandboxWords | None" = None,
     ) -> None:
         self._env, self._passed, self._background = env, passed, background
-        self._leaves = sandbox is not None and sandbox.leaves
         words, unseen = (DESCRIPTION + BACKGROUND, ()) if background else (DESCRIPTION, ("run_in_background",))
         self.spec = spec(NAME, words, BashArgs, unseen=unseen)
         if sandbox is not None:
@@ -135,7 +134,7 @@ class BashTool:
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if refused is not None:
-            lines.append(visible(refused.words(place.mode, leaves=self._leaves)))
+            lines.append(visible(refused.words(place.mode)))
             data["sandbox"] = refused.data()
         text = "\n".join(line for line in lines if line)
         if capture.path:

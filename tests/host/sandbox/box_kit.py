@@ -140,8 +140,8 @@ def run_as(user: str, order: Order) -> list[Told]:
 @functools.cache
 def why_not(tier: str, user: str) -> str:
     """Why this tier cannot be tried as this user; empty if it can."""
-    if user == "nobody" and (os.geteuid() != 0 or not shutil.which("setpriv")):
-        return "only root can become somebody else, with setpriv"
+    if user == "nobody" and not shutil.which("setpriv"):
+        return "only setpriv makes another user of root"
     script = "import sys; from box_kit import found; print(found(sys.argv[1]))"
     prefix = AS_NOBODY if user == "nobody" else ()
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
@@ -230,7 +230,12 @@ def snapshot(root: Path) -> dict[str, tuple[int, bytes]]:
 
 @contextlib.contextmanager
 def house_for(tier: str, user: str) -> Generator[House]:
-    place = next(one for one in ("/srv", str(Path.home()), "/var/tmp") if os.access(one, os.W_OK))  # not hidden itself
+    writable = (one for one in ("/srv", os.path.realpath(Path.home())) if os.access(one, os.W_OK))
+    place = next((one for one in writable if not one.startswith(("/tmp/", "/var/tmp/"))), None)
+    if place is None:
+        import pytest
+
+        pytest.skip("neither /srv nor the home can be written in and is outside of /tmp, which boxes hide")
     base = Path(tempfile.mkdtemp(dir=place, prefix="box-"))
     base.chmod(0o755)
     try:

@@ -92,6 +92,10 @@ for flag in (0x10000000, 0x20000000, 0x00020000, 0x40000000):
 for family in (40, 17, 38, 44, 31):
     try: socket.socket(family, socket.SOCK_RAW); print("family", family, "open")
     except OSError: print("family", family, "shut")
+for protocol in (4, 9, 12, 15, 16):
+    try: socket.socket(16, socket.SOCK_RAW, protocol); print("netlink", protocol, "open")
+    except OSError: print("netlink", protocol, "shut")
+print("addresses", "listed" if socket.socket(16, socket.SOCK_RAW, 0) and socket.if_nameindex() else "none")
 m, s = pty.openpty()
 for request in (termios.TIOCSTI, 0x541C, termios.TIOCSTI | (1 << 32)):
     print("keystroke", "open" if libc.ioctl(s, ctypes.c_ulong(request), b"x") == 0 else "shut")

@@ -1,6 +1,7 @@
 """Long transfers through the sandbox's proxy, run by threads: nothing is lost or kept, nobody waits."""
 
 import contextlib
+import os
 import socket
 import struct
 import subprocess
@@ -244,6 +245,7 @@ def _hear(client: socket.socket, ended: threading.Event) -> None:
 
 
 @pytest.mark.spec("V8")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_machine_without_another_thread_does_not_end_the_proxy():
     """A fork bomb in a box, or a container that limits processes; run as a user for whom the limit counts."""
     if why := why_not("landlock", "nobody"):

@@ -48,8 +48,8 @@ def starter(user: str) -> tuple[list[str], str]:
         return [], NO_NETWORK or "only Linux has network namespaces"
     if user == "ourselves":
         return ([sys.executable], "") if _makes_one([]) else ([], "bwrap cannot make a network namespace here")
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        return [], "only root can become another user"
+    if not shutil.which("setpriv"):
+        return [], "only setpriv makes another user of root"
     if not _makes_one(NOBODY):
         return [], "bwrap cannot make a network namespace for an ordinary user here"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -62,7 +62,7 @@ def starter(user: str) -> tuple[list[str], str]:
     return [], "the interpreter lies where no other user can read it"
 
 
-@pytest.fixture(params=["ourselves", "nobody"])
+@pytest.fixture(params=["ourselves", "nobody"] if os.geteuid() == 0 else ["ourselves"])
 def python(request: pytest.FixtureRequest) -> list[str]:
     argv, why_not = starter(request.param)
     if why_not:

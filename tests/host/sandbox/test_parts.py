@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -134,7 +135,23 @@ def test_programs_in_a_hidden_place_are_shown(ground: Ground, tmp_path: Path) ->
     theirs = Ground(ground.roots, ground.project, ground.home, ground.state, ground.tmp, path=path)
     shown = read_terrain(theirs, SandboxRules()).shown
     assert str(tmp_path.resolve() / "venv") in shown and f"{ground.home}/.ssh/bin" in shown
-    assert f"{ground.home}/.ssh" not in shown and "/" not in shown
+    assert not {f"{ground.home}/.ssh", "/tmp", "/"} & set(shown)
+
+
+@pytest.mark.spec("V18")
+def test_what_a_servers_command_names_is_shown_but_no_secret_and_no_shared_place(ground: Ground) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as theirs, tempfile.TemporaryDirectory(dir="/tmp") as python:
+        for name in (f"{theirs}/tool/bin", f"{theirs}/data", f"{python}/bin"):
+            Path(name).mkdir(parents=True)
+        Path(f"{python}/bin/python3").touch()
+        Path(f"{theirs}/tool/bin/python").symlink_to(f"{python}/bin/python3")
+        with tempfile.NamedTemporaryFile(dir="/tmp") as loose:
+            secret = f"{ground.home}/.ssh/key"
+            Path(secret).touch()
+            named = (f"{theirs}/tool/bin/python", loose.name, f"{theirs}/data", secret, "/tmp", f"{theirs}/missing")
+            shown = set(read_terrain(replace(ground, programs=named), SandboxRules()).shown)
+    assert {f"{theirs}/tool", python, f"{theirs}/data", loose.name} <= shown
+    assert not {"/tmp", "/", theirs, f"{ground.home}/.ssh", secret, f"{theirs}/missing"} & shown
 
 
 @pytest.mark.spec("V22")

@@ -1,6 +1,7 @@
 """What the hub refuses, and what it does when two want the same at once."""
 
 import json
+import socket
 import threading
 from contextlib import suppress
 from http.client import HTTPException
@@ -77,6 +78,23 @@ def test_a_peer_has_few_sockets_that_never_gave_a_key(hub: OpenHub) -> None:
     finally:
         for one in silent:
             one.close()
+
+
+@pytest.mark.spec("N8")
+@pytest.mark.parametrize(
+    "head",
+    [b"".join(b"a%d: b\r\n" % n for n in range(5_000)), b"a: " + b"b" * 20_000 + b"\r\n", b"Content-Length: z\r\n"],
+    ids=["many", "long", "odd"],
+)
+def test_headers_that_no_server_takes_are_an_answer_and_nothing_on_the_terminal(
+    program: Program, hub: OpenHub, head: bytes
+) -> None:
+    web = hub()
+    with socket.create_connection(("127.0.0.1", web.port), LIMIT) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + head + b"\r\n")
+        assert client.recv(100).split()[1] == b"400"
+    assert web.get("/api/sessions").status == 200
+    assert (program.root / "web.err").read_text() == ""
 
 
 @pytest.mark.spec("N3", "N8")

@@ -18,8 +18,8 @@ def open_languages(services: "Services") -> Languages:
     layers = workspace.settings.layers
     files = {name: layer.file for layer in layers for name in layer.values.get("lsp", {})}  # the last layer wins
 
-    def place(name: str, env: Mapping[str, str]) -> "AbstractAsyncContextManager[Program]":
-        return brought_place(services, workspace.project, files.get(name, ""), env, server=True)
+    def place(name: str, env: Mapping[str, str], argv: tuple[str, ...]) -> "AbstractAsyncContextManager[Program]":
+        return brought_place(services, workspace.project, files.get(name, ""), env, argv, server=True)
 
     ground = LanguageGround(workspace.project, workspace.env, services.log, place)
     return Languages(workspace.settings.lsp, ground, services.supervisor.launch)

@@ -142,7 +142,7 @@ def _open_fence(options: Options, workspace: Workspace) -> "SessionFence | None"
     def log(_: str) -> None:
         return None
 
-    plan = plan_of(setup, workspace, rules, FencePlace(place / "quarantine", place / "outputs"))
+    plan = plan_of(setup, workspace, rules, FencePlace(place / "quarantine", (place / "outputs",)))
     return SessionFence(plan, _NOBODY, put, log)
 
 

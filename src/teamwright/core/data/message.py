@@ -165,6 +165,7 @@ class Reply(Struct, frozen=True):
     usage: Usage
     id: str = ""
     seconds: float = 0.0  # spent on the attempt that succeeded
+    why: str = ""  # of a refusal, in the provider's words
 
     @property
     def answer(self) -> str:

@@ -8,13 +8,17 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import Mended, Replaced
-from teamwright.core.data.message import Block, Image, Message, Opaque, Text, Thinking, ToolResult
+from teamwright.core.data.message import Block, Image, Message, Opaque, Reply, Text, Thinking, ToolResult
 from teamwright.core.text import shown
 
 _OF_PICTURES = re.compile(r"image|picture|pixel|media.?type|multi.?modal|vision|base64", re.IGNORECASE)
 _OF_THOUGHTS = re.compile(r"thinking|signature|reasoning|unknown.*block|block.*type|server_tool", re.IGNORECASE)
+DECLINED = "the model declined to answer (refusal)"
+_LEFT_OUT = "[What stood here was left out: the model declined to answer it, and then what followed.]"
 _GONE = "[An image stood here. The provider refused the request with it, so it was left out: {}]"
 
 Change = Callable[[Message], Message]
@@ -73,3 +77,28 @@ def _without_pictures(message: Message, why: str) -> Message:
 def _without_thoughts(message: Message) -> Message:
     blocks = tuple(b for b in message.blocks if not isinstance(b, Thinking | Opaque))
     return Message(message.role, blocks, message.model)
+
+
+# --- what the model declined to answer
+
+
+def declined(reply: Reply) -> Message:
+    """The note that stands for the reply: with words that the provider stopped, it would decline all that follows."""
+    words = f"{DECLINED}: {shown(reply.why, 500)}" if reply.why else DECLINED
+    return Message("assistant", (Text(f"[{words}]"),), reply.message.model)
+
+
+def is_declined(note: str) -> bool:
+    return note.startswith(f"[{DECLINED}")
+
+
+def without_declined(messages: Sequence[Message]) -> Mended | None:
+    """If it declines twice in a row, what it declined first may be to blame, and is replaced as well."""
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=0)
+    return _change(messages, [last - 1], _without_words) if last and is_declined(messages[last].text) else None
+
+
+def _without_words(message: Message) -> Message:
+    words = Text(_LEFT_OUT)
+    blocks = (replace(b, content=(words,)) if isinstance(b, ToolResult) else words for b in message.blocks)
+    return Message(message.role, tuple(blocks), message.model)

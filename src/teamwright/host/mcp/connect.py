@@ -48,7 +48,10 @@ Exchange = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]  # 
 
 
 # (file that names a server, its environment) -> (environment, box to run in)
-ServerPlace = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"]
+# A server's file, environment and command -> the environment and the box to run it in.
+ServerPlace = Callable[
+    [str, Mapping[str, str], tuple[str, ...]], "AbstractAsyncContextManager[tuple[Mapping[str, str], Box | None]]"
+]
 
 
 class McpContext(Struct, frozen=True, kw_only=True):
@@ -92,8 +95,9 @@ async def _open(
     match config.reach:
         case Stdio(command, args, env):
             clean = tool_environment(around.env, env)
-            place = nullcontext((clean, None)) if around.place is None else around.place(config.file, clean)
-            async with place as (own, box), open_program((command, *args), own, around.cwd, box=box) as wire:
+            argv = (command, *args)
+            place = nullcontext((clean, None)) if around.place is None else around.place(config.file, clean, argv)
+            async with place as (own, box), open_program(argv, own, around.cwd, box=box) as wire:
                 try:
                     async with _over(wire, lost) as streams:
                         yield streams

@@ -62,7 +62,9 @@ async def open_program(
     argv: Sequence[str], env: Mapping[str, str], cwd: Path, framing: Framing = LINES, box: "Box | None" = None
 ) -> AsyncGenerator[ServerPipes]:
     """Starts the program, sandboxed if there is a `box`. At the end closes its input, waits a moment, then kills it."""
-    _look_for(argv[0], env, cwd)
+    path = _look_for(argv[0], env, cwd)
+    if box is not None and (why := _hides(box, path)):
+        raise ServerFault(why)
     program = _Program(argv, env, cwd, framing, box)
     send_lines, lines = anyio.create_memory_object_stream[bytes](0)
     async with anyio.create_task_group() as group:
@@ -76,13 +78,23 @@ async def open_program(
                 await program.close()
 
 
-def _look_for(command: str, env: Mapping[str, str], cwd: Path) -> None:
+def _look_for(command: str, env: Mapping[str, str], cwd: Path) -> Path:
     if "\0" in command or not command:
         raise ServerFault("its command is empty or holds a NUL character")
-    found = (cwd / command).exists() if "/" in command else shutil.which(command, path=env.get("PATH"))
-    if not found:
+    found = cwd / command if "/" in command else shutil.which(command, path=env.get("PATH"))
+    if not found or not (path := Path(found)).exists():
         where = "" if "/" in command else " on PATH"
         raise ServerFault(f"there is no program `{shown(command)}`{where}; install it or correct the command")
+    return path
+
+
+def _hides(box: "Box", path: Path) -> str:
+    """That the box hides this, and what to do; empty if it does not."""
+    from teamwright.core.sandbox.policy import access_of  # noqa: PLC0415
+
+    if not path.exists() or access_of(box.policy, str(path.resolve())) != "none":
+        return ""
+    return f"the sandbox hides {shown(str(path))}: name it in `sandbox.filesystem.allowRead` of your settings"
 
 
 class _Program:
@@ -103,7 +115,10 @@ class _Program:
         self._fault = ""
 
     def complaint(self) -> str:
-        return self._fault or self.stderr.last_line()
+        said = self._fault or self.stderr.last_line()
+        named = (Path(arg) for arg in self._argv[1:] if arg.startswith("/"))
+        why = next(filter(None, (_hides(self._box, path) for path in named)), "") if self._box else ""
+        return f"{why} ({said or 'it said nothing'})" if why else said
 
     async def live(self) -> None:
         """Runs the program until it ends or is stopped."""

@@ -1,13 +1,15 @@
 """JSON lines over our own standard input and output, for a program that started us as its server."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 
 from teamwright.core.errors import UsageError
+from teamwright.host.mcp.shrink import id_in
 from teamwright.host.mcp.stdio_client import LONGEST, ServerPipes
 
 _READ = 1 << 16
@@ -33,7 +35,7 @@ async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Server
                     raise anyio.BrokenResourceError from None
 
     async with anyio.create_task_group() as group:
-        group.start_soon(_listen, inward, put)
+        group.start_soon(_listen, inward, put, send)
         try:
             yield ServerPipes(lines, send, str)
         finally:
@@ -41,18 +43,28 @@ async def open_stdio(inward: int = 0, outward: int = 1) -> AsyncGenerator[Server
             group.cancel_scope.cancel()
 
 
-async def _listen(handle: int, lines: MemoryObjectSendStream[bytes]) -> None:
-    rest = bytearray()
+async def _listen(handle: int, lines: MemoryObjectSendStream[bytes], send: Callable[[bytes], Awaitable[None]]) -> None:
+    """A line that is too long gets an error as its answer, and is skipped."""
+    rest, skipping = bytearray(), False
     with lines:
         while data := await _read(handle):
             *whole, last = data.split(b"\n")
             for piece in whole:
-                if line := bytes(rest + piece).strip():
+                if not skipping and (line := bytes(rest + piece).strip()):
                     await lines.send(line)
                 rest.clear()
+                skipping = False
             rest += last
             if len(rest) > LONGEST:
-                raise UsageError(f"a message on standard input is longer than {LONGEST >> 20} MiB")
+                if not skipping:
+                    await send(_refusal(bytes(rest)))
+                rest.clear()
+                skipping = True
+
+
+def _refusal(line: bytes) -> bytes:
+    error = {"code": -32600, "message": f"a message is longer than {LONGEST >> 20} MiB and was left out"}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_in(line), "error": error})
 
 
 async def _read(handle: int) -> bytes:

@@ -1,6 +1,7 @@
 """Runs a small program to its end, taking its lines as they come; it never outlives the call."""
 
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from subprocess import DEVNULL, PIPE
@@ -102,5 +103,7 @@ async def _listen(stream: ByteReceiveStream, words: list[bytes]) -> None:
 
 
 def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            # Its own `kill` reaps it below Python 3.13 if it has ended, and then its watcher complains on stderr.
+            os.kill(process.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ keystrokes into a terminal, and socket families.
 
 import platform
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ _NUMBER, _ARCH, _FIRST, _SECOND, _THIRD = (
     32,
 )  # offsets in the kernel's description of a call; low halves of arguments
 _X32 = 0x40000000
+_ROUTE = 0  # the netlink protocol by which programs list addresses and interfaces
 _CLONE_NEWUSER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _LIMIT_OF_LOCKS = 10  # RLIMIT_LOCKS, whose value identifies what a program started
@@ -81,7 +82,7 @@ def can_filter() -> bool:
     return platform.machine() in _KNOWN
 
 
-def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bool = False) -> bytes:
+def seccomp_filter(families: Collection[int], machine: str = "", *, own_limits: bool = False) -> bytes:
     """The filter, for `bwrap --seccomp` or the kernel itself. `families` are the socket families allowed.
 
     `own_limits`: protect the limit that marks our programs. Namespaces need no such mark.
@@ -101,7 +102,10 @@ def seccomp_filter(families: Iterable[int], machine: str = "", *, own_limits: bo
     cases |= {calls.clone: newuser, calls.unshare: newuser}
     cases[calls.ioctl] = [_step(_LOAD, _SECOND), *_refused_among((_TIOCSTI, _TIOCLINUX)), _ALLOWED]
     cases |= _keep_mark(calls) if own_limits else {}
-    allowed = [step for family in families for step in (_step(_EQUAL, family, 0, 1), _ALLOWED)]
+    allowed = [step for family in families if family != AF_NETLINK for step in (_step(_EQUAL, family, 0, 1), _ALLOWED)]
+    if AF_NETLINK in families:  # its protocols reach audit, firewalls, devices and others' sockets; lookups need one
+        allowed += [_step(_EQUAL, AF_NETLINK, 0, 4), _step(_LOAD, _THIRD), _step(_EQUAL, _ROUTE, 0, 1), _ALLOWED]
+        allowed += [_fail(_EAFNOSUPPORT)]
     cases[calls.socket] = [_step(_LOAD, _FIRST), *allowed, _fail(_EAFNOSUPPORT)]
     return b"".join([*steps, *_found(sorted(cases.items()))])
 

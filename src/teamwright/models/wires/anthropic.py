@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import (
     Block,
@@ -22,6 +23,7 @@ from teamwright.core.data.message import (
     Usage,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.jsontext import as_object
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
@@ -263,6 +265,7 @@ class _Message(Struct):
     id: str = ""
     content: list[Raw] = []
     stop_reason: str | None = None
+    stop_details: Any = None
     usage: _Usage | None = None
 
 
@@ -273,6 +276,7 @@ class _Delta(Struct):
     signature: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
+    stop_details: Any = None
 
 
 class _Event(Struct):
@@ -340,6 +344,7 @@ class AnthropicStream:
         self._draft = ReplyDraft(model, place, on_delta)
         self._begun = False
         self._stop: str | None = None
+        self._details: Any = None  # of the stop
         self._starts: dict[int, _Start] = {}
         self._opaque: dict[int, dict[str, Any]] = {}  # unknown blocks that grew after their start
 
@@ -366,7 +371,7 @@ class AnthropicStream:
             for index, block in enumerate(whole.content):
                 self._take(_Event("content_block_start", index, content_block=block), data)
                 self._take(_Event("content_block_stop", index), data)
-            self._stop = whole.stop_reason
+            self._stop, self._details = whole.stop_reason, whole.stop_details
             self.finished = True
         except (msgspec.DecodeError, RecursionError, ValueError, KeyError) as error:
             raise faults.garbled(self._place, str(error)) from error
@@ -376,7 +381,8 @@ class AnthropicStream:
             raise faults.cut(self._place)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop = _STOPS.get(self._stop or "", "tool_use" if calls else "end_turn")
-        return self._draft.reply(stop, seconds, _kept)
+        why = as_object(self._details).get("explanation")
+        return replace(self._draft.reply(stop, seconds, _kept), why=why if isinstance(why, str) else "")
 
     def _read(self, data: bytes) -> _Event:
         try:
@@ -408,7 +414,9 @@ class AnthropicStream:
 
     def _amend(self, event: _Event) -> None:
         self._draft.usage = _usage(self._draft.usage, event.usage)
-        self._stop = (event.delta and event.delta.stop_reason) or self._stop
+        if event.delta is not None:
+            self._stop = event.delta.stop_reason or self._stop
+            self._details = event.delta.stop_details or self._details
 
     def _finish(self, _: _Event) -> None:
         if not all(part.ended for part in self._draft.parts.values()):

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.message import (
     Block,
@@ -308,7 +309,8 @@ class OpenAIStream:
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
         if not self._draft.usage.total:  # else limits would never be reached, and a full window would go unnoticed
             self._draft.usage = Usage(self._sent // BYTES, self._draft.size // BYTES)
-        return self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
+        reply = self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
+        return replace(reply, why=reply.message.text) if self._refused else reply
 
     def _take(self, chunk: _Chunk) -> None:
         if not self._begun:

@@ -24,6 +24,7 @@ class EventReader:
         self._data: list[bytes] = []
         self._event = ""
         self._size = 0  # bytes held for the unfinished event
+        self.comments = 0  # servers send them to keep the connection open while their model thinks
         self._first = True
         self._after_cr = False  # the last chunk ended in CR: a LF that comes next belongs to it
 
@@ -72,7 +73,9 @@ class EventReader:
             self._data.append(value)
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
-        # comments have an empty name; we ignore id, retry and unknown fields
+        elif not name:
+            self.comments += 1
+        # we ignore id, retry and unknown fields
 
     def _dispatch(self, found: list[ServerEvent]) -> None:
         if self._data:

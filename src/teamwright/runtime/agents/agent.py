@@ -24,7 +24,7 @@ from teamwright.core.data.event import (
 )
 from teamwright.core.data.letter import Letter
 from teamwright.core.data.letter import Prompt as Asked
-from teamwright.core.data.message import Effort, Message, Reply, Request, ToolCall, user
+from teamwright.core.data.message import Effort, Message, Reply, Request, Retrying, ToolCall, user
 from teamwright.core.errors import DiskError, ModelError, StoreError, TeamwrightError
 from teamwright.core.ids import AgentId
 from teamwright.core.loop import run_left, run_turn
@@ -128,16 +128,21 @@ class Agent:
         )
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
-        """Ask the model, or the fallback once the model is unavailable."""
+        """Ask the model, or the fallback once the model is unavailable or declines."""
+        fallback = self._shared.fallback
         try:
-            return await self._inner.reply(request, on_delta)
+            reply = await self._inner.reply(request, on_delta)
+            if reply.stop != "refusal" or fallback in (None, request.model):
+                return reply
+            why = f"declined to answer ({reply.why})" if reply.why else "declined to answer"
+            on_delta(Retrying(1, 1, 0.0, f"{request.model} {why}", "refusal"))  # what it said is taken back
         except ModelError as error:
-            fallback = self._shared.fallback
             if fallback in (None, request.model) or error.fault not in _MAY_FALL_BACK:
                 raise
-            self.emit(Warned(f"{request.model} is unavailable ({error}); continuing with {fallback}."))
-            self.use_model(fallback, "fallback")
-            return await self._inner.reply(self.request(), on_delta)
+            why = f"is unavailable ({error})"
+        self.emit(Warned(f"{request.model} {why}; continuing with {fallback}."))
+        self.use_model(fallback, "fallback")
+        return await self._inner.reply(self.request(), on_delta)
 
     async def ask(self, agent: AgentId, call: ToolCall) -> Decision:
         if self.leaving:

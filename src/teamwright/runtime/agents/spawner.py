@@ -9,16 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.data.definition import AgentDefinition
+from teamwright.core.data.event import Warned
 from teamwright.core.data.letter import Letter, Prompt, Sender
 from teamwright.core.data.message import Text
 from teamwright.core.data.team import Member
-from teamwright.core.errors import ToolError
+from teamwright.core.errors import TeamwrightError, ToolError
 from teamwright.core.ids import AgentId, CallId, JobId, new_agent_id, new_letter_id
 from teamwright.core.policies.spawn import FORK, Ask, Plan, SpawnCaller, plan_spawn, without_denied
 from teamwright.core.ports import ToolContext
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resources import AgentResources
 from teamwright.runtime.agents.sub_agents import AgentRecord, Birth, SpawnDeps, SubAgents, narrowest
+from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.jobs.jobs import Job
 from teamwright.runtime.services import Services
 from teamwright.store.tables.jobs import NewAgent
@@ -41,7 +43,8 @@ class Spawner:
         self._agents, self._supervisor = services.agents, services.supervisor
         self._making = SubAgents(services, deps)
         self.known: dict[AgentId, AgentRecord] = {}
-        self._resuming: set[AgentId] = set()
+        self.waited_for: list[AgentId] = []  # ended ones for which an earlier process stored words
+        self._resuming: dict[AgentId, anyio.Event] = {}
         self._answers: dict[AgentId, Answers] = {}
         self._names: set[str] = set()  # of agents still being made
 
@@ -211,24 +214,44 @@ class Spawner:
             )
         self._answers[known.id] = Answers(since, answer, many)
 
-    async def resume(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
-        """After a letter is stored: wake a living agent, or continue an ended one in the background; never two of
-        one."""
-        if (agent := self._supervisor.agent(known.id)) is not None:
+    async def write(self, known: AgentRecord, letter: Letter, owner: AgentId, call: CallId | None) -> Job | None:
+        """Store words for an agent, and wake it or continue it. If that fails they are taken back, because nobody would
+        read them."""
+        await unbroken(self._supervisor.post(letter))
+        try:
+            return await self._resume(known.id, owner, call)
+        except BaseException:
+            with following():
+                await self._agents.state.withdraw(letter.id)
+            raise
+
+    async def resume_waited_for(self) -> None:
+        """Continue ended agents for which words wait: the process that stored them was killed before it did."""
+        main = self._supervisor.main
+        for id in self.waited_for:
+            try:
+                await self._resume(id, main.id, None)
+            except TeamwrightError as error:
+                main.emit(Warned(f"A message waits for agent {id}, which cannot be resumed: {error}"))
+
+    async def _resume(self, id: AgentId, owner: AgentId, call: CallId | None) -> Job | None:
+        """Wake a living agent, or continue an ended one in the background; never two of one."""
+        while (under_way := self._resuming.get(id)) is not None:
+            await under_way.wait()
+        if (agent := self._supervisor.agent(id)) is not None:
             agent.inbox.ring()
             return None
-        if known.id in self._resuming:
-            return None
-        self._resuming.add(known.id)  # before anything is awaited: another letter may come meanwhile
+        done = self._resuming[id] = anyio.Event()  # before anything is awaited: another letter may come meanwhile
         try:
-            again = replace(known, run=known.run + 1)
-            if (remotes := self._services.remotes) is not None and await remotes.is_remote(known.id):
+            again = replace(self.known[id], run=self.known[id].run + 1)
+            if (remotes := self._services.remotes) is not None and await remotes.is_remote(id):
                 if (job := await remotes.resume_job(again, owner, call)) is not None:
-                    self.known[known.id] = again
+                    self.known[id] = again
                 return job
             return await self._resume_here(again, owner, call)
         finally:
-            self._resuming.discard(known.id)
+            del self._resuming[id]
+            done.set()
 
     async def _resume_here(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job:
         if (before := self._supervisor.job_of(known.id)) is not None:
@@ -249,6 +272,5 @@ class Spawner:
         """Store a person's words for an agent that was started here, and wake it. False if there is no such agent."""
         known = self.known.get(letter.to)
         if known is not None:
-            await self._supervisor.post(letter)
-            await self.resume(known, self._supervisor.main.id, None)
+            await self.write(known, letter, self._supervisor.main.id, None)
         return known is not None

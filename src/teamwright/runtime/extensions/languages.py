@@ -29,8 +29,8 @@ MOST_FILES = 200  # open in one server
 MOST_RUNNING = 6  # servers at once: each worktree has its own
 MOST_WAITING = 50  # edits that wait for one server
 
-# A server's name and environment -> the environment and the box to run it in.
-Place = Callable[[str, Mapping[str, str]], "AbstractAsyncContextManager[Program]"]
+# A server's name, environment and command -> the environment and the box to run it in.
+Place = Callable[[str, Mapping[str, str], tuple[str, ...]], "AbstractAsyncContextManager[Program]"]
 Launch = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
@@ -96,7 +96,7 @@ class _Running:
         clean, cwd = tool_environment(self._ground.env, self.config.env), self._ground.project
         try:
             async with (
-                self._ground.place(self.name, clean) as (env, box),
+                self._ground.place(self.name, clean, argv) as (env, box),
                 open_language_server(argv, env, cwd, self.root, options, self._heard, box) as link,
             ):
                 self._serving = True

@@ -25,7 +25,7 @@ from teamwright.host.process.run import ProcessEnd
 from teamwright.osfiles.private import make_dir
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.jobs.jobs import Job
-from teamwright.runtime.sandbox.use import ProgramRun
+from teamwright.runtime.sandbox.use import ProgramRun, RunPlace
 from teamwright.store.tables.state import now_ms
 
 MOST_RESULT = 4_000  # characters of the output in the notice of an end
@@ -56,6 +56,8 @@ class Tap(Capture):
         self.keeps_lines = lines
         self._fresh, self._lost = bytearray(), 0
         self.letters = 0  # sent so far
+        self.place: RunPlace | None = None  # where the command runs, once it does
+        self.refused = ""  # words on what the sandbox refused and undid, when it has ended
         self._lock = threading.Lock()  # bytes come from a thread, because they go to the disk
 
     def add(self, data: bytes) -> None:
@@ -139,9 +141,10 @@ class ShellJobs:
         """How it ended, or in words why it could not begin."""
         found: ProcessEnd | str = ""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, tap)
+            group.start_soon(self._pass_on if order.kind == "monitor" else self._mind_silence, job, order, tap)
             try:
                 async with order.run.place() as place:
+                    tap.place = place
                     found, _ = await run_script(
                         order.script,
                         cwd=order.cwd,
@@ -151,6 +154,9 @@ class ShellJobs:
                         on_output=tap.tell,
                         box=place.box,
                     )
+                    printed = "" if tap.keeps_lines else tap.text()  # of lines it was said when they were sent
+                    if refused := place.refused(printed, str(order.cwd)):
+                        tap.refused = refused.words(place.mode)
             except ToolError as fault:
                 found = str(fault)
             finally:
@@ -170,22 +176,21 @@ class ShellJobs:
         try:
             await self._supervisor.jobs.finish(job, verdict.status, result)
             if rest:
-                await self._send_lines(job, tap, rest)
+                await self._send_lines(job, order, tap, rest)
             await self._supervisor.jobs.notify(job)
         except StoreError as fault:
             self._supervisor.trouble.report(fault, f"the end of job {job.id} could not be recorded")
             self._supervisor.jobs.close(job)
 
     def _printed(self, tap: Tap, verdict: "_Verdict") -> str:
-        """The end of its output; empty for a monitor, whose lines were already sent."""
-        if tap.keeps_lines:
-            return ""
+        """The end of its output, except for a monitor, whose lines were already sent; and what it was refused."""
         most = MOST_OF_SUCCESS if verdict.status == "completed" else MOST_RESULT
-        return _last(self._clean(plain(tap.text())), most)
+        printed = "" if tap.keeps_lines else _last(self._clean(plain(tap.text())), most)
+        return "\n".join(filter(None, (printed, self._clean(tap.refused))))
 
     # --- reports while it runs
 
-    async def _mind_silence(self, job: Job, tap: Tap) -> None:
+    async def _mind_silence(self, job: Job, _: Order, tap: Tap) -> None:
         """Report a long silence, once: the command may be stuck, and only its owner can tell."""
         rest = self._silence
         while rest > 0:
@@ -206,7 +211,7 @@ class ShellJobs:
         )
         await self._post(Letter(LetterId(f"s-{job.id}-{job.run}"), job.owner, SYSTEM, notice, "next"))
 
-    async def _pass_on(self, job: Job, tap: Tap) -> None:
+    async def _pass_on(self, job: Job, order: Order, tap: Tap) -> None:
         """Send lines that come together as one letter; when the minute's letters are used up, the rest waits
         together."""
         sent: deque[float] = deque(maxlen=self._most_letters - 1)  # one is reserved for the end
@@ -217,11 +222,13 @@ class ShellJobs:
                 await anyio.sleep(max(0.0, sent[0] + MINUTE - anyio.current_time()))
             if text := tap.take(half_lines=False):
                 sent.append(anyio.current_time())
-                await self._send_lines(job, tap, text)
+                await self._send_lines(job, order, tap, text)
 
-    async def _send_lines(self, job: Job, tap: Tap, text: str) -> None:
+    async def _send_lines(self, job: Job, order: Order, tap: Tap, text: str) -> None:
         tap.letters += 1
-        body = Lines(job.id, job.description, self._clean(text).rstrip("\n"))
+        hint = tap.place.hint(text, str(order.cwd)) if tap.place else ""
+        words = "\n".join(filter(None, (text.rstrip("\n"), hint)))
+        body = Lines(job.id, job.description, self._clean(words))
         await self._post(Letter(LetterId(f"w-{job.id}-{tap.letters}"), job.owner, SYSTEM, body, "next"))
 
     async def _post(self, letter: Letter) -> None:

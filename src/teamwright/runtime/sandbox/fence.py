@@ -62,7 +62,7 @@ class SandboxPlan(Struct, frozen=True, kw_only=True):
     project: str
     home: str
     state: str
-    outputs: str
+    outputs: tuple[str, ...]
     cache: str
     env: Mapping[str, str]  # the person's
     shut: tuple[str, ...] = ()  # resolved roots that programs may not write
@@ -93,7 +93,7 @@ class SessionFence:
         self.plan, self._main, self._log = plan, main, log
         self.refusals: list[Refused] = []
         self._scratch = Scratch()
-        self._hosts = HostQuestions(put, self._common_hosts)
+        self._put, self._hosts = put, HostQuestions(put, self._common_hosts)
         self._group: TaskGroup | None = None
         self._networks: dict[str, RootNetwork] = {}
         self._nsenter = find_nsenter() if plan.fence.tier == "bwrap" else None
@@ -141,15 +141,27 @@ class SessionFence:
         names = (*policy.kept, *policy.absent, *(path for path, _ in policy.links))
         return tuple(path for path in paths if any(is_inside(os.path.realpath(path), name) for name in names))
 
+    @property
+    def _leaves(self) -> bool:
+        """May a command ask to leave, and is there somebody to answer?"""
+        return self.plan.may_leave and self._put() is not None
+
     # --- for those who start programs
 
     @asynccontextmanager
     async def box(
-        self, caller: Caller, desk: Desk, mode: Mode, env: Mapping[str, str], *, lives_on: bool = False
+        self,
+        caller: Caller,
+        desk: Desk,
+        mode: Mode,
+        env: Mapping[str, str],
+        *,
+        lives_on: bool = False,
+        programs: tuple[str, ...] = (),
     ) -> AsyncGenerator[FencedProgram]:
-        """A box for one program. Call `refused` before it closes."""
+        """A box for one program. Call `refused` before it closes. `programs`: what a server's command names."""
         rules = self.plan.rules(caller.agent)
-        look = partial(self._policy_of, rules, desk, mode, lives_on)
+        look = partial(self._policy_of, rules, desk, mode, lives_on, programs)
         policy = await anyio.to_thread.run_sync(look)
         way = _ALONE if mode == "plan" else await self._enter(policy, desk, caller.call)
         net = Net(way.argv, way.env, way.fds, way.bwrap) if way.token else None
@@ -166,29 +178,44 @@ class SessionFence:
         """What the program was refused. Call it when the program has ended and the box is still open."""
         run, undone = self._hosts.runs.get(call), fenced.box.end()
         hosts = [Refused("network", host=host, port=port) for host, port in (run.refused if run else ())]
-        paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
-        found = Refusals(
-            self.plan.fence.tier,
-            tuple(dict.fromkeys((*hosts, *paths))),
-            undone.undone,
-            undone.changed,
-            undone.appeared,
+        said = self.complaints(fenced, printed, cwd)
+        found = replace(
+            said,
+            denied=tuple(dict.fromkeys((*hosts, *said.denied))),
+            undone=undone.undone,
+            changed=undone.changed,
+            appeared=undone.appeared,
         )
         for name in (*found.undone, *found.changed, *found.appeared):
             self._log(f"the sandbox undid a change of {name}" if name in found.undone else f"changed: {name}")
         self.refusals = [*self.refusals, *found.denied][-MOST_KEPT:]
         return found
 
+    def complaints(self, fenced: FencedProgram, printed: str, cwd: str) -> Refusals:
+        """What the program says it was refused; it may still run."""
+        paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
+        return Refusals(self.plan.fence.tier, paths, leaves=self._leaves)
+
     def note_outside(self, call: CallId, why: str) -> None:
         self._log(f"call {call} ran outside of the sandbox: {why}")
 
     # --- what a box is made of
 
-    def _policy_of(self, rules: SandboxRules, desk: Desk, mode: Mode, lives_on: bool) -> Policy:  # noqa: FBT001
+    def _policy_of(
+        self,
+        rules: SandboxRules,
+        desk: Desk,
+        mode: Mode,
+        lives_on: bool,  # noqa: FBT001
+        programs: tuple[str, ...],
+    ) -> Policy:
         """The part of the policy that the tier can hold; the gate asks about the rest."""
-        return held_part(self._policy(rules, desk, mode, lives_on=lives_on), self.plan.fence.tier)
+        found = self._policy(rules, desk, mode, lives_on=lives_on, programs=programs)
+        return held_part(found, self.plan.fence.tier)
 
-    def _policy(self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False) -> Policy:
+    def _policy(
+        self, rules: SandboxRules, desk: Desk, mode: Mode, *, lives_on: bool = False, programs: tuple[str, ...] = ()
+    ) -> Policy:
         plan = self.plan
         roots = tuple(str(root) for root in desk.roots if not plan.shut or str(root.resolve()) not in plan.shut)
         if plan.cache:
@@ -203,6 +230,7 @@ class SessionFence:
             path=plan.env.get("PATH", ""),
             runtime=plan.env.get("XDG_RUNTIME_DIR", ""),
             outputs=plan.outputs,
+            programs=programs,
             busy=Claims(plan.fence.made).since(),
             masked=plan.fence.tier == "bwrap",
         )

@@ -16,7 +16,9 @@ MOST = 10  # names that are listed
 # How programs end their complaints: `sh: 1: cannot create /x: Read-only file system`, `[Errno 13] …: '/x'`.
 _REFUSED = "Read-only file system|Permission denied|Operation not permitted|Input/output error|Device or resource busy"
 _MISSING = "No such file or directory"
-_BEFORE = re.compile(rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?: (?P<why>{_REFUSED}|{_MISSING})")
+_BEFORE = re.compile(
+    rf"(?P<path>(?:/|\./|\.\./|~/|[\w.-])[^\s:'\"`‘’]*)['\"`’]?(?: for \w+)?: (?P<why>{_REFUSED}|{_MISSING})"
+)
 _AFTER = re.compile(rf"(?P<why>{_REFUSED}|{_MISSING}):? ['\"](?P<path>[^'\"\n]+)['\"]")
 
 
@@ -37,6 +39,7 @@ class Refusals(Struct, frozen=True):
     undone: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()  # names that could not be restored
     appeared: tuple[str, ...] = ()  # new names, left to the person
+    leaves: bool = True  # may a command ask to leave the sandbox?
 
     def data(self) -> dict[str, Any]:
         return {
@@ -45,7 +48,7 @@ class Refusals(Struct, frozen=True):
             "undone": [_as_text(name) for name in self.undone],
         }
 
-    def words(self, mode: Mode, *, leaves: bool) -> str:
+    def words(self, mode: Mode) -> str:
         """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]
@@ -65,7 +68,7 @@ class Refusals(Struct, frozen=True):
         words = " ".join(part for part in parts if part)
         if not words:
             return ""
-        leaves = leaves and mode not in ("plan", "dontAsk")
+        leaves = self.leaves and mode not in ("plan", "dontAsk")
         way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if leaves else ""
         where = "$TMPDIR" if mode == "plan" else "the working directories or $TMPDIR"
         return f"{words} Do it inside {where}{way}."

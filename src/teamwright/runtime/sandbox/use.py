@@ -1,7 +1,8 @@
 """Runs a call's program, in a box if there is a sandbox and the call was judged to run inside."""
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+import shutil
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,12 @@ class RunPlace(Struct, frozen=True):
         if self.fence is None or self.fenced is None:
             return None
         return self.fence.refused(self.fenced, self.call, printed, cwd)
+
+    def hint(self, printed: str, cwd: str) -> str:
+        """Words for the model on what a program that still runs says it was refused; empty if it says nothing."""
+        if self.fence is None or self.fenced is None:
+            return ""
+        return self.fence.complaints(self.fenced, printed, cwd).words(self.mode)
 
 
 class ProgramRun(Struct, frozen=True):
@@ -81,11 +88,11 @@ Program = tuple[Mapping[str, str], "Box | None"]  # the environment, and the box
 
 @asynccontextmanager
 async def brought_place(
-    services: Services, project: Path, source: str, env: Mapping[str, str], *, server: bool
+    services: Services, project: Path, source: str, env: Mapping[str, str], argv: Sequence[str] = (), *, server: bool
 ) -> AsyncGenerator[Program]:
     """Where a hook or a server runs: in the sandbox as settings say, by default if the project brought it.
 
-    `source` is the file that names it.
+    `source` is the file that names it; `argv` is a server's command.
     """
     sandbox = services.sandbox
     where = "none" if sandbox is None else sandbox.plan.servers if server else sandbox.plan.hooks
@@ -99,5 +106,12 @@ async def brought_place(
     main = AgentId(supervisor.main.id)
     caller = Caller(main, "main", CallId(f"{'server' if server else 'hook'}-{os.urandom(6).hex()}"), Path(source).name)
     desk = Desk(project, (project,))
-    async with sandbox.box(caller, desk, services.mode_of(main), env, lives_on=True) as fenced:
+    named = tuple(_named(argv, env, project)) if argv else ()
+    async with sandbox.box(caller, desk, services.mode_of(main), env, lives_on=True, programs=named) as fenced:
         yield fenced.env, fenced.box
+
+
+def _named(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Iterator[str]:
+    program, *args = argv
+    yield str(cwd / program) if "/" in program else shutil.which(program, path=env.get("PATH")) or ""
+    yield from (arg for arg in args if arg.startswith("/"))

@@ -162,7 +162,7 @@ def files_in(home: Home, session: SessionId, cwd: str) -> SessionFiles:
 
 async def _snapshots(log: NatsLog, patience: float) -> NatsObjects:
     """A bucket of its own that workers can only read, because its readers trust the snapshots."""
-    found = NatsObjects(log.connection, patience, of="lead")
+    found = NatsObjects(log, patience, leads=True)
     await found.prepare()
     return found
 
@@ -171,7 +171,7 @@ async def make_space(address: Address) -> None:
     """Make the streams of a space if they are missing: workers cannot make them. Raises EngineError."""
     log = await open_log(address, "lead", address.user, patience=_END)
     try:
-        objects = NatsObjects(log.connection, _END)
+        objects = NatsObjects(log, _END)
         await objects.prepare()
         await _snapshots(log, _END)
         await Lines(log, objects, address.user, Path()).prepare()
@@ -186,7 +186,7 @@ async def open_space(address: Address, root: Path, how: Joining) -> Space:
     try:
         engines = root / "engines"
         await anyio.to_thread.run_sync(check_known, engines, str(address), log.space)
-        objects = NatsObjects(log.connection, how.patience)
+        objects = NatsObjects(log, how.patience)
         await objects.prepare()
         snapshots = await _snapshots(log, how.patience)
         replica = await open_replica(engines, log, snapshots, lease=how.lease, joins=how.joins)

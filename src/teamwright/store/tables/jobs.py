@@ -1,12 +1,13 @@
 """Background jobs in `state.db`: their status, result and whether the owner has been notified."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
 
 from teamwright.core.data.job import JobKind, JobResult
-from teamwright.core.data.letter import JobStatus, Letter
+from teamwright.core.data.letter import JobStatus, Letter, Prompt, Said
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId, SessionId
 from teamwright.store.acts.jobs import (
     CLAIMED,
@@ -117,6 +118,23 @@ class JobTable(Struct, eq=False):
         """
         rows = await self._db.read(fetch_all(sql, (session,)))
         return [NewAgent(*row) for row in rows]
+
+    async def waited_for(self, session: SessionId) -> list[AgentId]:
+        """Agents whose last run was over when words were stored for them that nobody has read."""
+        sql = """
+            SELECT agents.id, letter FROM letters JOIN agents ON agents.n = letters.agent
+            JOIN jobs ON jobs.id = agents.id AND run = (SELECT max(run) FROM jobs WHERE id = agents.id)
+            WHERE agents.session = (SELECT n FROM sessions WHERE id = ?) AND delivered_at IS NULL
+                AND (ended <= sent_at OR status IN ('completed', 'failed'))
+        """
+        rows = await self._db.read(fetch_all(sql, (session,)))
+        return list(dict.fromkeys(AgentId(id) for id, letter in rows if _is_words(letter)))
+
+
+def _is_words(letter: bytes) -> bool:
+    with suppress(msgspec.DecodeError):  # its reader sets it aside
+        return isinstance(msgspec.json.decode(letter, type=Letter).body, Said | Prompt)
+    return False
 
 
 def _row(row: Sequence[object]) -> JobRow:

@@ -1,5 +1,6 @@
 """Runs the hub until a signal ends it. No session ends with it."""
 
+import logging
 import signal
 import socket
 import ssl
@@ -8,6 +9,7 @@ from typing import Any
 
 import anyio
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from anyio import to_thread
 
 from teamwright.store.files.paths import Home
@@ -33,6 +35,7 @@ async def serve(
     """Serve the page and its files at once; its requests wait until the code that knows sessions is imported."""
     port = listening.getsockname()[1]
     server = Server(Doorman(port, secure=tls is not None, names=names), links, AccessLog(home.logs))
+    logging.getLogger("aiohttp.server").addFilter(_is_ours)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=CLOSE, handle_signals=False)
     await runner.setup()
     await web.SockSite(runner, listening, ssl_context=tls).start()
@@ -48,6 +51,11 @@ async def serve(
             with anyio.CancelScope(shield=True), anyio.move_on_after(2 * CLOSE):
                 await runner.cleanup()
         group.cancel_scope.cancel()
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Not a request that was malformed: whoever sent it has its answer, and the terminal would fill with tracebacks."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def _parts(home: Home, env: Mapping[str, str], links: Links, server: Server) -> list[Part]:

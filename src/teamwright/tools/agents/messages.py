@@ -213,8 +213,7 @@ class SendMessage:
         spawner.count_answer(known, mail.limits.answers)
         # The id derives from the call, so a crash before the result is stored cannot send it twice.
         letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), known.id, Sender("agent", me.name, me.id), text)
-        await unbroken(supervisor.post(letter))
-        job = await spawner.resume(known, ctx.agent, ctx.call_id)
+        job = await spawner.write(known, letter, ctx.agent, ctx.call_id)
         data: dict[str, Any] = {"success": True, "agentId": known.id}
         if job is None:
             words = f"Stored for {known.name} ({known.id}); it hears it after its current tool call."

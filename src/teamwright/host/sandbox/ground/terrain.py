@@ -5,6 +5,7 @@ It runs before every command, so it only checks some fifty names; slower results
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -27,6 +28,8 @@ from teamwright.host.sandbox.ground.sockets import Veil, find_sockets
 _SHARED = ("/tmp", "/var/tmp")
 _MOST_SECRETS = 500  # paths of denied reads; above that, a directory with many of them is hidden as a whole
 _CROWD = 20
+# Our interpreter and our code, which hooks and servers may start too.
+_OURS = (os.path.dirname(sys.executable), f"{sys.base_prefix}/bin", __file__.partition("/teamwright/host/")[0])
 _WALKS = re.compile(r"[*?\[].*/")
 _MOST_COPIES = 20_000  # looked for, per pattern
 
@@ -42,8 +45,8 @@ class Ground(Struct, frozen=True):
     cache: str = ""  # empty: no cache of its own
     path: str = ""  # PATH of the program
     runtime: str = ""  # XDG_RUNTIME_DIR
-    outputs: str = ""  # where this session keeps output of commands
-    programs: tuple[str, ...] = ()  # files that belong to a server program
+    outputs: tuple[str, ...] = ()  # where this session keeps output of commands
+    programs: tuple[str, ...] = ()  # what a server's command names: its program, and files and directories for it
     busy: tuple[str, ...] = ()  # trees in which other agents work
     masked: bool = True  # the tier can hide single sockets
 
@@ -137,7 +140,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
         hidden=there.hidden,
         shared=shared,
         runtime=runtime,
-        shown=tuple(dict.fromkeys(_shown(ground, there.shown, covered))),
+        shown=tuple(dict.fromkeys(_shown(ground, there.shown, covered, shared))),
         names=tuple(dict.fromkeys((*names, *(mark for layout in layouts for mark in layout.marks)))),
         repositories=tuple(repositories.values()),
         unseen=tuple(path for layout in layouts for path in layout.unseen if path not in roots),
@@ -147,7 +150,7 @@ def _look_around(ground: Ground) -> tuple[Terrain, tuple[str, ...]]:
     given = (ground.home, ground.state, ground.project, *ground.roots, ground.tmp, ground.cache)
     parts = (there.made_of, *(layout.made_of for layout in layouts))
     plain = given == (home, state, project, *roots, tmp, cache) and (
-        not ground.outputs or real_path(ground.outputs) == ground.outputs
+        tuple(map(real_path, ground.outputs)) == ground.outputs
     )
     if at_home or ground.programs or not plain or not all(parts):
         return terrain, ()
@@ -165,7 +168,7 @@ def _dotted(home: str) -> list[str]:
 def _passed(ground: Ground, found: Terrain) -> Iterator[str]:
     """Places whose existence matters, but not their content."""
     covered = (*found.hidden, found.state, *found.shared, *found.runtime)
-    places = (ground.state, ground.tmp, ground.cache, ground.outputs, *_hidden_places(ground.path, covered))
+    places = (ground.state, ground.tmp, ground.cache, *ground.outputs, *_hidden_places(_path(ground), covered))
     return (path for path in places if path)
 
 
@@ -198,24 +201,34 @@ def _gathered(paths: tuple[str, ...], kept: tuple[str, ...]) -> tuple[str, ...]:
 # --- what is shown again, masked or left alone
 
 
-def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...]) -> Iterator[str]:
+def _shown(ground: Ground, ours: tuple[str, ...], covered: tuple[str, ...], shared: tuple[str, ...]) -> Iterator[str]:
     yield from map(os.path.realpath, ours)
-    if ground.outputs and os.path.isdir(ground.outputs):
-        yield os.path.realpath(ground.outputs)
-    programs = ":".join(map(os.path.dirname, ground.programs))
-    for place in (*_hidden_places(ground.path, covered), *_hidden_places(programs, covered)):
-        if not os.path.isdir(place):
+    yield from existing(ground.outputs)
+    named = tuple(one for path in ground.programs for one in (path, os.path.realpath(path)) if os.path.exists(one))
+    folders = tuple(os.path.dirname(one) for one in named if os.path.isfile(one))
+    # A repository may have written that command, so it opens parts of shared places only, no secret and none of ours.
+    kept = [one for one in covered if one not in shared]
+    folders, named = (
+        tuple(one for one in _hidden_places(paths, shared) if not any(is_inside(one, other) for other in kept))
+        for paths in (folders, named)
+    )
+    for place in (*_hidden_places(_path(ground), covered), *folders):
+        if place in covered or not os.path.isdir(place):
             continue
         prefix = os.path.dirname(place)
         wide = any(is_inside(one, prefix) for one in covered)  # the prefix would show more than the program's own files
         yield place if wide else prefix
-    yield from (os.path.realpath(one) for one in ground.programs if os.path.exists(one))
+    yield from (one for one in named if one not in covered)
+
+
+def _path(ground: Ground) -> tuple[str, ...]:
+    return (*ground.path.split(":"), *_OURS)
 
 
 @lru_cache(maxsize=16)
-def _hidden_places(path: str, covered: tuple[str, ...]) -> tuple[str, ...]:
-    """Hidden directories in a PATH. Cached, because programs do not move during a session."""
-    found = dict.fromkeys(os.path.realpath(one) for one in path.split(":") if one.startswith("/"))
+def _hidden_places(paths: tuple[str, ...], covered: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are hidden. Cached, because programs do not move during a session."""
+    found = dict.fromkeys(os.path.realpath(one) for one in paths if one.startswith("/"))
     return tuple(place for place in found if any(is_inside(place, one) for one in covered))
 
 

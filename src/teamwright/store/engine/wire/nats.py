@@ -36,7 +36,7 @@ _BATCH = 256  # entries fetched at once
 
 class NatsLog:
     def __init__(self, connection: Connection, role: Role, name: str, patience: float) -> None:
-        self.connection, self.role, self.patience = connection, role, patience
+        self.connection, self.role, self.name, self.patience = connection, role, name, patience
         self.address = connection.address
         self._subject = f"tw.{self.address.space}.log.{role}.{name}"
         self.space = ""

@@ -1,5 +1,8 @@
-"""Files in the engine, in the form of NATS's own object store: pieces under a random name, then a record that names
-them. A kill in between leaves pieces that nobody finds, never half a file."""
+"""Files in the engine: pieces under a random name, then a record that names them.
+
+A kill in between leaves pieces that nobody finds, never half a file. Each identity has subjects of its own, and of
+several records of a name the first counts, so nobody can replace or remove what another has stored.
+"""
 
 import base64
 import hashlib
@@ -15,17 +18,19 @@ import anyio.to_thread
 
 from teamwright.osfiles.private import write_all
 from teamwright.store.engine.port import EngineError
-from teamwright.store.engine.wire.connection import AWAY, PAUSE, Connection, accepted, refusal, words
+from teamwright.store.engine.wire.connection import AWAY, PAUSE, accepted, refusal, words
+from teamwright.store.engine.wire.nats import NatsLog
 
 _PIECE = 128 * 1024  # bytes
 _BATCH = 32  # pieces fetched at once
 
 
 class NatsObjects:
-    def __init__(self, connection: Connection, patience: float, *, of: str = "") -> None:
-        """`of`: a bucket of its own, with rights of its own."""
-        self._connection, self._patience = connection, patience
-        self._bucket = f"tw_{connection.address.space}{of and f'_{of}'}"
+    def __init__(self, log: NatsLog, patience: float, *, leads: bool = False) -> None:
+        """`leads`: the bucket that only leads may write, in which the last record of a name counts."""
+        self._connection, self._patience, self._leads = log.connection, patience, leads
+        self._bucket = f"tw_{log.address.space}{'_lead' if leads else ''}"
+        self._owner = f"{log.role}.{log.name}"
 
     async def prepare(self) -> None:
         config = {
@@ -34,13 +39,13 @@ class NatsObjects:
             "storage": "file",
             "num_replicas": self._connection.address.replicas,
             "discard": "new",
-            "allow_rollup_hdrs": True,
+            "allow_rollup_hdrs": self._leads,
             "allow_direct": True,
         }
         await self._connection.need_stream(config)
 
     async def put(self, name: str, path: Path) -> None:
-        """An object of the same name is replaced."""
+        """An object of the same name is replaced in the bucket of leads; elsewhere it stays."""
         async with await anyio.open_file(path, "rb") as file:
             await self._put(name, file.read)
 
@@ -56,12 +61,12 @@ class NatsObjects:
     async def _put(self, name: str, read: Callable[[int], Awaitable[bytes]]) -> None:
         nuid, size, pieces, digest = os.urandom(11).hex(), 0, 0, hashlib.sha256()
         while piece := await read(_PIECE):
-            await self._publish(f"$O.{self._bucket}.C.{nuid}", piece, {})
+            await self._publish(f"$O.{self._bucket}.C.{self._owner}.{nuid}", piece, {})
             size, pieces = size + len(piece), pieces + 1
             digest.update(piece)
-        about = {"name": name, "bucket": self._bucket, "nuid": nuid, "size": size, "chunks": pieces}
-        about["digest"] = _words_of(digest.digest())
-        await self._publish(self._record(name), json.dumps(about).encode(), {"Nats-Rollup": "sub"})
+        about = {"name": name, "nuid": nuid, "size": size, "chunks": pieces, "digest": _words_of(digest.digest())}
+        headers = {"Nats-Rollup": "sub"} if self._leads else {}
+        await self._publish(self._record(name, self._owner), json.dumps(about).encode(), headers)
 
     async def get(self, name: str, path: Path) -> bool:
         """Fetch it whole, or not at all. False if there is none."""
@@ -106,19 +111,23 @@ class NatsObjects:
 
     async def remove(self, name: str) -> None:
         """Delete its pieces and its record. Needs a lead's rights."""
-        about = await self._about(name)
-        if about is not None:
-            for subject in (self._record(name), f"$O.{self._bucket}.C.{about['nuid']}"):
+        while (about := await self._about(name)) is not None:
+            for subject in (about["record"], about["pieces"]):
                 await self._connection.purge(self._stream, subject)
 
     async def _about(self, name: str) -> dict[str, Any] | None:
-        found = await self._connection.get(self._stream, {"last_by_subj": self._record(name)})
-        about = None if found is None else json.loads(found.data)
-        return None if about is None or about.get("deleted") else about
+        wanted = self._record(name)
+        first = {"seq": 1, "next_by_subj": wanted}
+        found = await self._connection.get(self._stream, {"last_by_subj": wanted} if self._leads else first)
+        if found is None:
+            return None
+        record = (found.headers or {})["Nats-Subject"]
+        owner, about = ".".join(record.split(".")[3:5]), json.loads(found.data)
+        return about | {"record": record, "pieces": f"$O.{self._bucket}.C.{owner}.{about['nuid']}"}
 
     async def _pieces(self, about: dict[str, Any]) -> AsyncGenerator[list[bytes]]:
         """All pieces in order, in the batches in which they are fetched."""
-        subject, left, after = f"$O.{self._bucket}.C.{about['nuid']}", about["chunks"], 0
+        subject, left, after = about["pieces"], about["chunks"], 0
         while left > 0:
             found = await self._connection.fetch_again(self._stream, subject, after + 1, _BATCH)
             if not found:
@@ -146,8 +155,8 @@ class NatsObjects:
                 await anyio.sleep(PAUSE)
         raise self._connection.took_nothing(self._patience, why)
 
-    def _record(self, name: str) -> str:
-        return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+    def _record(self, name: str, owner: str = "*.*") -> str:
+        return f"$O.{self._bucket}.M.{owner}.{base64.urlsafe_b64encode(name.encode()).decode()}"
 
     @property
     def _stream(self) -> str:

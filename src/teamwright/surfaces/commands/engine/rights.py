@@ -22,7 +22,7 @@ def rights(space: str, role: Role, name: str) -> str:
     their readers trust them.
     """
     own = [f"tw.{space}.log.{role}.{name}", f"tw.{space}.lines.{role}.{name}.>", f"tw.{space}.live.>"]
-    own += [f"$O.tw_{space}.>"]
+    own += [f"$O.tw_{space}.{kind}.{role}.{name}.>" for kind in "CM"]
     own += [f"$O.tw_{space}_lead.>", "$JS.API.>"] if role == "lead" else _reading(space)
     heard = ["_INBOX.>", f"tw.{space}.out.>", f"tw.{space}.live.>"]
     return f"{{ publish: {_listed(own)}, subscribe: {_listed(heard)} }}"
