@@ -238,6 +238,18 @@ MUTANTS = [
         "c.opaque for c",
         "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
     ),
+    (
+        "host/shell/statements.py",
+        "        later = self.where.around.later or self._waits\n",
+        "        later = self.where.around.later\n",
+        "host/test_shell.py::test_what_was_judged_by_files_that_exist_is_not_judged_so_later",
+    ),
+    (
+        "runtime/permissions/call_facts.py",
+        "tool != BASH or bool(args.get(_BACKGROUND))",
+        "False",
+        "walks/test_background_commands.py::test_a_command_that_runs_on_is_not_judged_by_the_files_of_now",
+    ),
     *ENGINE_MUTANTS,
 ]
 
