@@ -124,6 +124,7 @@ async def _members(house: House) -> None:
     ada = await house.join("ada")
     await house.join("ada")
     await house.teams.set_place("crew", ada.agent, "local", {"pid": 7})
+    await house.teams.note_trouble("crew", ada.agent, "no server")
     await house.processes.claim_agent(ada.agent, house.process.id)
     house.teams.runs_soon("crew", ada.agent, epoch=1)
     assert await house.processes.release_agent(ada.agent, house.process.id)

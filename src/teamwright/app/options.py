@@ -28,6 +28,7 @@ class Options(Struct, kw_only=True):
     cwd: Path
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     origin: Origin = Origin()
+    name: str | None = None  # of the session, in lists
     model: str | None = None
     own_model: Model | None = None  # e.g. a ScriptedModel; replaces `model`
     fallback_model: str | None = None

@@ -236,7 +236,6 @@ def plan_of(
         rules=rules,
         auto_allow=setup.auto_allow,
         may_leave=values.allow_unsandboxed_commands,
-        tells_of_leaving=setup.leaves,
         hidden_variables=tuple(one.name for one in values.credentials.env_vars),
         http_proxy_port=values.network.http_proxy_port,
         brought=(str(workspace.project), *where.plugins),

@@ -107,7 +107,8 @@ class Session:
         try:
             with self._arriving:
                 await self.brought.arrive()
-            await self.services.spawner.resume_waited_for()
+            if self.services.unheard:
+                await self.services.spawner.hear(self.services.unheard)
             if not self._plan.driven:
                 await self.supervisor.live_as_main(self.main)
         finally:

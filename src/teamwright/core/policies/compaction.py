@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral
@@ -110,12 +111,13 @@ def asking(instructions: str = "", fault: str = "") -> Message:
 
 
 def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_on: bool) -> Message:
-    """The message that replaces the conversation: verbatim prompts, our records, the summary."""
+    """The message that replaces the conversation: verbatim prompts, our records (neutral already), the summary."""
     parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
     if kept := _fitting(prompts):
-        parts.append("<asked-so-far>\n" + neutral("\n---\n".join(kept)) + "\n</asked-so-far>")
+        said = (words if words.startswith(ELEMENTS) else neutral(words) for words in kept)  # letters are neutral inside
+        parts.append("<asked-so-far>\n" + "\n---\n".join(said) + "\n</asked-so-far>")
     if facts:
-        parts.append("<still-true>\n" + neutral("\n".join(facts)) + "\n</still-true>")
+        parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
     parts.append(f"<summary>\n{neutral(summary, 'summary')}\n</summary>")
     if go_on:
         parts.append(GO_ON)

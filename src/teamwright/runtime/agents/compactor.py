@@ -11,6 +11,7 @@ from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
+from teamwright.core.text import neutral
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.plan_mode import plan_on
 
@@ -186,7 +187,7 @@ class AgentCompactor(Struct, eq=False):
         summary = compaction.fitting_summary(text, await self._windows.of(agent.model))
         waiting = tuple(block.text for m in rest for block in m.blocks if isinstance(block, Text))
         letters = tuple(text for text in waiting if text.startswith(ELEMENTS))
-        facts = [*self._own_facts(), *await self._facts(agent.id)]
+        facts = [*map(neutral, self._own_facts()), *await self._facts(agent.id)]
         facts = [words for words in facts if not words.endswith(letters)]
         heard = [words for words in history.heard if words not in waiting]
         message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)

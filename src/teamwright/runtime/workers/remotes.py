@@ -108,6 +108,7 @@ class RemoteAgents:
         self._landed: dict[AgentId, str] = {}  # the branch that has been fetched from each
         self._landing = anyio.Lock()
         self._followed: set[AgentId] = set()
+        self._shortages: set[str] = set()  # that the person knows
 
     # --- sending
 
@@ -139,11 +140,22 @@ class RemoteAgents:
             await self.table.begin(BeginRemote(draft.agent, sent.charter, sent.needs, self._begun(job, row, letter)))
             self._supervisor.jobs.adopt(job)
             self._look_after(job)
+            job.notes += await self.waits(draft.agent, draft.name)
         return job, AgentRecord(draft.agent, draft.name, kind, parent.id, depth, draft.description, 1)
 
     async def enlist(self, sent: Sent, member: "AddMember") -> Any:
         """Add a teammate together with its remote agent."""
         return await self.table.begin(BeginRemote(member.draft.agent, sent.charter, sent.needs, member=member))
+
+    async def waits(self, agent: AgentId, name: str) -> tuple[str, ...]:
+        """What a new agent waits for, for its call's result. The person hears of each shortage once."""
+        found = await self.table.find(agent)
+        if found is None or not (shortage := await self.table.waits_for(found)):
+            return ()
+        if shortage not in self._shortages:
+            self._shortages.add(shortage)
+            self._services.tell(agent, Warned(f"{name} waits for {shortage}."))
+        return (f"It waits for {shortage}.",)
 
     async def resume_job(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """After a letter is stored: an agent at work reads it there; one that has ended goes on, on some worker."""

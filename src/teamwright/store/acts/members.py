@@ -130,12 +130,27 @@ class PlaceMember(Struct, frozen=True):
     pane: dict[str, Any] | None
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Member | Refused:
-        row = db.execute(f"{MEMBER} {IN_TEAM}", (self.agent, self.team)).fetchone()
-        if row is None:
-            return Refused("no_member", f"Agent {self.agent} is not a member of team {self.team}.")
-        member = replace(read_member(row), backend=self.backend, pane=self.pane)
-        db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(member), row[3]))
-        return member
+        return _rewrite(db, self.team, self.agent, backend=self.backend, pane=self.pane)
+
+
+class NoteTrouble(Struct, frozen=True):
+    """Why the process that was to run a member could not; empty: that is over."""
+
+    team: str
+    agent: AgentId
+    why: str
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        _rewrite(db, self.team, self.agent, trouble=self.why)
+
+
+def _rewrite(db: sqlite3.Connection, team: str, agent: AgentId, **fields: Any) -> Member | Refused:
+    row = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
+    if row is None:
+        return Refused("no_member", f"Agent {agent} is not a member of team {team}.")
+    member = replace(read_member(row), **fields)
+    db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(member), row[3]))
+    return member
 
 
 def _made_distinct(db: sqlite3.Connection, draft: Member, at: int) -> Member:

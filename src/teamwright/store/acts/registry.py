@@ -61,6 +61,7 @@ ACTS: dict[str, type[Act[Any]]] = {
     "members.add": members.AddMember,
     "members.state": members.SetState,
     "members.place": members.PlaceMember,
+    "members.trouble": members.NoteTrouble,
     "mail.post": mail.PostMail,
     "mail.fail": mail.FailMail,
     "mail.told": mail.MarkTold,

@@ -217,9 +217,9 @@ async def recruited(services: "Services", member: Member, notes: Iterable[str] =
         from teamwright.host.git.worktrees.worktree import told_worktree  # noqa: PLC0415
 
         path = Path(member.worktree)
-        where = f" in {told_worktree(path, branch_at(path))}"
+        where = f", in {told_worktree(path, branch_at(path))}"
     words = (
-        f"{member.name} has joined the team {member.team} and is at work{where}. SendMessage reaches it; you are told "
+        f"{member.name} has joined the team {member.team}{where}. SendMessage reaches it; you are told "
         "when it goes idle: end your turn if there is nothing else to do."
     )
     data = {

@@ -40,6 +40,7 @@ class TeammateLife:
             await agent.end_interrupted()  # the process that it was meant for did not live to obey
             if agent.halted is not None:
                 raise agent.halted
+        await state.show_arrival()
         await state.heed_interrupts()
         await state.apply_answers()
         if state.member.state == "created":
