@@ -69,7 +69,7 @@ MUTANTS = [
         "core/policies/normalize.py",
         "while unique in used or unique in mine:",
         "while unique in mine:",
-        "core/test_arrival.py::test_ids_become_unique_and_safe",
+        "core/test_arrival.py::test_ids_are_kept_and_become_unique",
     ),
     (
         "core/data/letter.py",
