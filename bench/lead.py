@@ -1,13 +1,16 @@
 """What a team costs its lead: requests, and conversation tokens without the system prompt and the tools.
 
 `python bench/lead.py` plays the demo, and a crew whose members report as models do: each tells the lead what it has
-done and ends its turn with a word. We count four characters as a token.
+done and ends its turn with a word. In `review`, two complete tasks and a third member reviews them. We count four
+characters as a token.
 """
 
 import asyncio
 import io
 import os
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -75,11 +78,20 @@ def _work(name: str) -> list[Any]:
     return [call("SendMessage", to="team-lead", message=REPORT.format(name), summary=f"part of {name} is done")]
 
 
+def _tasks() -> list[Any]:
+    made = [call("TaskCreate", subject=f"part of {n}", description=f"Mend {n}.", owner=n) for n in CREW]
+    made[2] = call("TaskCreate", subject="review", description="Review both.", owner=CREW[2], blockedBy=["1", "2"])
+    return [call("TeamCreate", team_name="crew", description="x"), *made]
+
+
+def _review(name: str) -> list[list[Any]]:
+    done = call("TaskUpdate", taskId=str(CREW.index(name) + 1), status="completed")
+    return [[call("Glob", pattern="*")], [done, *_work(name)], ["My part is done, and team-lead knows."]]
+
+
 async def crew(request: Request) -> ScriptStep:
     """The lead sets up everything in one reply and has little to say afterwards."""
-    first = request.messages[0].text
-    name = next((name for name in CREW if f"You are {name}." in first), "")
-    told = sum(message.role == "assistant" for message in request.messages)
+    name, told = _part(request)
     if not name:
         return read_step(_team() if not told else ["I wait for the others."], ())
     await asyncio.sleep(PACE[name])
@@ -87,11 +99,29 @@ async def crew(request: Request) -> ScriptStep:
     return read_step(steps[told] if told < len(steps) else ["Nothing is left for me."], ())
 
 
-async def play_crew(root: Path) -> LeadCost:
+async def review(request: Request) -> ScriptStep:
+    """Tasks with owners; the reviewer waits for the other two."""
+    name, told = _part(request)
+    if not name:
+        return read_step([_tasks(), _team()[1:]][told] if told < 2 else ["I wait for the others."], ())
+    await asyncio.sleep(PACE[name])
+    waits = [["I wait for both parts."]] if name == CREW[2] and "#3" not in request.messages[0].text else []
+    steps = [*waits, *_review(name)]
+    return read_step(steps[told] if told < len(steps) else ["Nothing is left for me."], ())
+
+
+def _part(request: Request) -> tuple[str, int]:
+    """Whose request it is (empty: the lead's), and how often that one has replied."""
+    first = request.messages[0].text
+    name = next((name for name in CREW if f"You are {name}." in first), "")
+    return name, sum(message.role == "assistant" for message in request.messages)
+
+
+async def play_crew(root: Path, script: Callable[[Request], Awaitable[ScriptStep]] = crew) -> LeadCost:
     session, home = str(uuid4()), root / "home"
     env = dict(os.environ) | {"TEAMWRIGHT_HOME": str(home), "XDG_RUNTIME_DIR": str(root)}
     options = Options(
-        cwd=root, env=env, origin=Origin(id=session), own_model=ScriptedModel(crew), mode="bypassPermissions",
+        cwd=root, env=env, origin=Origin(id=session), own_model=ScriptedModel(script), mode="bypassPermissions",
         may_bypass=True, setting_sources=(), teammate_mode="in-process",
     )  # fmt: skip
     async with await open_session(options) as opened:
@@ -103,7 +133,7 @@ async def play_crew(root: Path) -> LeadCost:
 
 def main() -> int:
     print(f"{'':8}{'requests':>10}{'letters':>10}{'at the end':>12}{'all requests':>14}")
-    for name, play in (("demo", play_demo), ("crew", play_crew)):
+    for name, play in (("demo", play_demo), ("crew", play_crew), ("review", partial(play_crew, script=review))):
         with TemporaryDirectory(prefix="lead-") as root:
             cost = anyio.run(play, Path(root))
         print(f"{name:8}{cost.requests:>10,}{cost.arrived:>10,}{cost.all:>12,}{cost.sent:>14,}")

@@ -48,7 +48,7 @@ from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import TurnEnded
 from teamwright.core.data.message import Effort, ToolSpec
 from teamwright.core.errors import UsageError
-from teamwright.core.permissions.consent import MODES, Decision, Mode, Question
+from teamwright.core.permissions.consent import MODES, Allow, Decision, Deny, Mode, Question
 from teamwright.core.permissions.rules import Problem, parse_rule
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.placement import Asked
@@ -100,10 +100,13 @@ class session:
     def __init__(self, cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> None:
         self._options = _read(cwd, options)
         self._session: Session | None = None
+        self._raised: list[Exception] = []
+        if (answer := self._options.answer) is not None:
+            self._options.answer = partial(_answer, answer, self._raised)
 
     async def __aenter__(self) -> Session:
         self._session = await open_session(self._options)
-        self._session.checks_ops = True
+        self._session.checks_ops, self._session.raised = True, self._raised
         return await self._session.__aenter__()
 
     async def __aexit__(
@@ -115,6 +118,22 @@ class session:
         except BaseExceptionGroup as group:
             if not _wraps(group, error):
                 raise
+        if error is None and self._raised:
+            raise self._raised[0]  # nobody asked
+
+
+async def _answer(
+    answer: Callable[[Question], Awaitable[Decision]], raised: list[Exception], question: Question
+) -> Decision:
+    """What the caller's function raises denies the call, ends the turn, and comes out of the `ask` that waits."""
+    try:
+        decision: Any = await answer(question)
+        if not isinstance(decision, Allow | Deny):
+            raise UsageError(f"answer: it returned {decision!r}, neither Allow nor Deny")
+    except Exception as error:  # noqa: BLE001 -- users' code
+        raised.append(error)
+        return Deny(f"The program that answers failed: {type(error).__name__}.", interrupt=True)
+    return decision
 
 
 def _wraps(group: BaseException, error: BaseException | None) -> bool:

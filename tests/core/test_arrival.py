@@ -1,6 +1,7 @@
 """Normalising what a model wrote before it is kept: ids, empty texts and arguments of every kind, as tables."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -11,9 +12,7 @@ from hypothesis import strategies as st
 from teamwright.core.data.event import Line, Replied
 from teamwright.core.data.message import Block, Message, Opaque, Raw, Text, Thinking, ToolCall, Usage
 from teamwright.core.ids import CallId
-from teamwright.core.policies.normalize import DEEPEST, admit, arguments
-
-SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+from teamwright.core.policies.normalize import DEEPEST, LONGEST_ID, admit, arguments, fit_id, fit_name
 
 
 def call(id: str, name: str = "Read") -> ToolCall:
@@ -134,17 +133,15 @@ def test_a_reply_that_is_fine_is_kept_as_the_same_object() -> None:
     ("ids", "used", "kept"),
     [
         (["a", "b"], set(), ["a", "b"]),
-        (["a", "a", "a"], set(), ["a", "a_2", "a_3"]),
-        (["a"], {"a", "a_2"}, ["a_3"]),
-        ([""], set(), ["call"]),
-        (["", ""], {"call"}, ["call_2", "call_3"]),
-        (["a b/c"], set(), ["a_b_c"]),
-        (["\x1b[31m", "ü"], set(), ["__31m", "_"]),
-        (["x" * 500, "x" * 300], set(), ["x" * 200, "x" * 200 + "_2"]),
-        (["a_2", "a", "a"], set(), ["a_2", "a", "a_3"]),
+        (["a", "a"], set(), ["a", fit_id("a 2")]),
+        (["a"], {"a", fit_id("a 2")}, [fit_id("a 3")]),
+        (["", ""], set(), [fit_id(""), fit_id(" 2")]),
+        (["functions.Bash:0", "call_1__thought__Q2l+/w=="], set(), ["functions.Bash:0", "call_1__thought__Q2l+/w=="]),
+        (["a b", 'a"', "a\\", "\x1b[31m", "ü"], set(), [*map(fit_id, ("a b", 'a"', "a\\", "\x1b[31m", "ü"))]),
+        (["x" * 2_000, "x" * (LONGEST_ID + 1)], set(), ["x" * 2_000, fit_id("x" * (LONGEST_ID + 1))]),
     ],
 )
-def test_ids_become_unique_and_safe(ids: list[str], used: set[str], kept: list[str]) -> None:
+def test_ids_are_kept_and_become_unique(ids: list[str], used: set[str], kept: list[str]) -> None:
     message = admit(said(*map(call, ids)), used)
     assert message is not None and [c.id for c in message.calls] == kept
 
@@ -156,4 +153,12 @@ def test_ids_are_unique_through_a_whole_conversation(ids: list[str], used: set[s
     assert message is not None
     kept = [c.id for c in message.calls]
     assert len(set(kept)) == len(ids) and not set(kept) & used
-    assert all(id and set(id) <= SAFE for id in kept)
+    assert all(json.dumps(id) == f'"{id}"' and id.split() == [id] for id in kept)
+
+
+@given(st.text(), st.text())
+def test_ids_and_names_fit_every_provider(one: str, two: str) -> None:
+    for made in (fit_id(one), fit_id(two)):
+        assert re.fullmatch(r"[A-Za-z0-9]{9}", made) and fit_id(made) == made
+    assert (fit_id(one) == fit_id(two)) == (one == two) or {one, two} & {fit_id(one), fit_id(two)}
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", fit_name(one)) and fit_name(fit_name(one)) == fit_name(one)

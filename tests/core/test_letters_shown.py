@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -22,9 +23,8 @@ from teamwright.core.data.letter import (
     Sender,
     Signal,
     due,
-    without_content,
 )
-from teamwright.core.data.letters.text import ROOM, added, as_message
+from teamwright.core.data.letters.text import ROOM, added, as_message, finished_tasks, with_tasks
 from teamwright.core.data.message import Text, user
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
 from teamwright.core.text import OWN_ELEMENTS, neutral, quoted, restored, unquoted
@@ -206,10 +206,12 @@ def test_that_somebody_is_idle_waits_for_rest_or_for_company() -> None:
 
 
 @pytest.mark.spec("L1")
-def test_what_is_true_no_more_is_not_shown() -> None:
-    assert shown(letter(Said("words"), PEER), without_content(letter(idle(PEER, quiet=True), PEER))) == [
-        '<teammate-message teammate_id="peer">\nwords\n</teammate-message>'
-    ]
+def test_a_notice_names_only_tasks_that_are_still_completed() -> None:
+    both, failed = letter(idle(PEER, completedTaskId="1, 2"), PEER), letter(idle(PEER, completedTaskId="1"), PEER)
+    failed = msgspec.structs.replace(failed, body=Signal("idle_notification", '{"idleReason":"failed"}'))
+    assert finished_tasks(both) == ["1", "2"] and with_tasks(both, []) is None
+    assert (some := with_tasks(both, ["2"])) is not None and finished_tasks(some) == ["2"]
+    assert with_tasks(failed, []) == failed
 
 
 @pytest.mark.spec("H1", "H2")

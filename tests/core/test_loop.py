@@ -197,6 +197,46 @@ async def test_a_good_reply_between_two_cut_ones_starts_the_count_anew() -> None
     assert (await run_turn(stage.seat, [letter("go")])).reason == "done"
 
 
+@pytest.mark.spec("A9")
+async def test_an_answer_in_several_replies_is_told_whole() -> None:
+    """Also past an empty reply. What came before a call is no part of the answer."""
+
+    def cut(words: str) -> dict[str, Any]:
+        return {"blocks": [words], "stop": "max_tokens"}
+
+    for script, text in (
+        ([cut("one half, "), "and the other"], "one half, and the other"),
+        ([cut("a"), cut("b"), "c"], "abc"),
+        ([cut("a"), [], "b"], "ab"),
+        ([cut("a"), [], []], "a"),
+        ([{"blocks": ["I look", call("Look")], "stop": "max_tokens"}, "it is there"], "it is there"),
+        ([cut("I will"), call("Look"), "it is there"], "it is there"),
+        ([cut("I will"), ["look", call("Look")], cut("it is"), " there"], "it is there"),
+        ([cut("a"), cut("b"), cut("c")], "abc"),
+    ):
+        steps = iter([*script, "anew"])
+        stage = Stage(lambda _, steps=steps: next(steps))
+        end = await run_turn(stage.seat, [letter("go")])
+        assert end.text == text == stage.history.last_words
+        stage.emit(end)
+        assert (await run_turn(stage.seat, [letter("and?")])).text == "anew"
+
+
+@pytest.mark.spec("A9")
+async def test_pauses_have_a_bound_that_the_model_is_told_once() -> None:
+    pause = {"blocks": ["searching"], "stop": "pause"}
+    stage = Stage([pause] * 99)
+    end = await run_turn(stage.seat, [letter("go")])
+    assert end.reason == "failed" and "paused 11 times in a row" in end.error
+    told = [m.text for m in stage.history.messages if "paused" in m.text]
+    assert stage.story.count("request") == 11 and len(told) == 1
+    check_valid(stage.history.messages)
+    stage = Stage([*[pause] * 10, "found it"])
+    assert (await run_turn(stage.seat, [letter("go")])).text == "found it"
+    stage = Stage([*[pause] * 10, call("Look"), *[pause] * 10, "found it"])
+    assert (await run_turn(stage.seat, [letter("go")])).text == "found it"
+
+
 async def test_a_pause_goes_on_by_itself() -> None:
     stage = Stage([{"blocks": ["thinking"], "stop": "pause"}, "done"])
     end = await run_turn(stage.seat, [letter("go")])

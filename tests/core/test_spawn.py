@@ -13,6 +13,7 @@ KINDS = {d.name: d for d in BUILT_IN} | {
     "sleeper": AgentDefinition(name="sleeper", description="works in the background", background=True),
     "islander": AgentDefinition(name="islander", description="has a tree of its own", isolation="worktree"),
     "afar": AgentDefinition(name="afar", description="runs elsewhere", isolation="remote"),
+    "planner": AgentDefinition(name="planner", description="plans first", permission_mode="plan"),
 }
 TEAM = "builders"
 
@@ -29,9 +30,19 @@ CALLERS = [
         [False, True], [False, True], [0, 3], [None, TEAM], [None, ("explore", "sleeper")]
     )
 ]
+ENGINES = {  # without one; with one; where teammates go to workers, too; on a worker
+    "": {},
+    "engine": {"remote": True},
+    "away": {"remote": True, "remote_teammates": True},
+    "worker": {"hosted": True},
+}
 FEATURES = [
-    Features(fork=fork, background=background, teams=frozenset({TEAM}), **({mode: True} if mode else {}))
-    for fork, background, mode in product([False, True], [False, True], ["", "coordinator", "assistant", "proactive"])
+    Features(
+        fork=fork, background=background, teams=frozenset({TEAM}), **({mode: True} if mode else {}), **ENGINES[engine]
+    )
+    for fork, background, mode, engine in product(
+        [False, True], [False, True], ["", "coordinator", "assistant", "proactive"], ENGINES
+    )
 ]
 
 
@@ -42,14 +53,18 @@ def oracle(ask: dict[str, Any], caller: SpawnCaller, features: Features) -> tupl
     startable = {"explore", "sleeper"} if caller.may_start else set(KINDS)  # D6
     if caller.depth >= 3:  # B8
         return None
+    engine = features.remote and not features.hosted
     if ask["name"] and caller.team:  # R5, before all others
         kind = "general-purpose" if ask["kind"] in (None, "fork") else ask["kind"]
         if caller.is_teammate or kind not in startable:  # P10, R9
             return None
-        room = ask["isolation"] or KINDS[kind].isolation or "shared"  # P6
-        return None if room == "remote" else (kind, "fresh", "resident", "letter", "team", room)
-    if ask["isolation"] == "remote":  # R6: no engine
-        return None
+        room = "remote" if features.remote_teammates else ask["isolation"] or KINDS[kind].isolation or "shared"  # P6
+        return None if room == "remote" and not engine else (kind, "fresh", "resident", "letter", "team", room)
+    if ask["isolation"] == "remote":  # R6, before forks
+        kind = ask["kind"] or "general-purpose"
+        if not engine or kind not in startable or caller.is_teammate:
+            return None
+        return kind, "fresh", "once", "letter", "session", "remote"
     if ask["kind"] == "fork" or (ask["kind"] is None and fork_gate):  # R3
         if caller.is_fork or caller.is_teammate or not fork_gate:  # P10, R11
             return None
@@ -76,10 +91,14 @@ def outcome(ask: dict[str, Any], caller: SpawnCaller, features: Features) -> tup
     return plan.kind, plan.context, plan.life, plan.report, plan.owner, plan.room
 
 
-@pytest.mark.spec("R1", "R2", "R4", "R8", "R9", "R11", "R12", "P5", "P6", "G1", "G2", "G3", "G4", "D6", "B8")
-@pytest.mark.parametrize("features", FEATURES, ids=lambda f: "-".join(
-    n for n in ("fork", "background", "coordinator", "assistant", "proactive") if getattr(f, n)
+every_feature = pytest.mark.parametrize("features", FEATURES, ids=lambda f: "-".join(
+    n for n in ("fork", "background", "coordinator", "assistant", "proactive", "remote", "remote_teammates", "hosted")
+    if getattr(f, n)
 ) or "none")  # fmt: skip
+
+
+@pytest.mark.spec("R1", "R2", "R4", "R6", "R8", "R9", "R11", "R12", "P5", "P6", "G1", "G2", "G3", "G4", "D6", "B8")
+@every_feature
 def test_every_combination_takes_the_road_that_the_specification_names(features: Features) -> None:
     for ask, caller in product(ASKS, CALLERS):
         assert outcome(ask, caller, features) == oracle(ask, caller, features), (ask, caller)
@@ -97,11 +116,11 @@ def refusal(asked: Ask, caller: SpawnCaller) -> str:
 
 @pytest.mark.spec("R1", "R2", "R4")
 def test_the_plain_rows_of_the_table() -> None:
-    plain = Plan(kind="general-purpose")
-    assert plan_spawn(ask(), SpawnCaller(), KINDS, Features()) == plain
-    assert plan_spawn(ask(kind="GENERAL-purpose"), SpawnCaller(), KINDS, Features()) == plain
-    launched = Plan(kind="explore", report="letter", owner="session")
-    assert plan_spawn(ask(kind="Explore", background=True), SpawnCaller(), KINDS, Features()) == launched
+    for asked in (ask(), ask(kind="GENERAL-purpose")):
+        assert plan_spawn(asked, SpawnCaller(), KINDS, Features()) == Plan(ask=asked, kind="general-purpose")
+    asked = ask(kind="Explore", background=True)
+    launched = Plan(ask=asked, kind="explore", report="letter", owner="session")
+    assert plan_spawn(asked, SpawnCaller(), KINDS, Features()) == launched
     assert plan_spawn(ask(kind="sleeper", background=False), SpawnCaller(), KINDS, Features()).report == "letter"
 
 
@@ -130,15 +149,57 @@ def test_a_refusal_says_what_is_wrong(asked: Ask, caller: SpawnCaller, words: st
     assert words in refusal(asked, caller)
 
 
-@pytest.mark.spec("P12", "P4")
-def test_parameters_without_effect_are_ignored_and_said_so() -> None:
-    off = plan_spawn(ask(background=True, cwd="x", kind="explore"), SpawnCaller(), KINDS, Features(background=False))
-    assert [note.split()[0] for note in off.notes] == ["run_in_background", "cwd"]
-    worker = plan_spawn(ask(model="opus"), SpawnCaller(), KINDS, Features(coordinator=True))
-    assert [note.split()[0] for note in worker.notes] == ["model"]
-    fork = plan_spawn(ask(model="opus"), SpawnCaller(), KINDS, Features(fork=True))
-    assert fork.kind == "fork" and [note.split()[0] for note in fork.notes] == ["model"]
-    assert plan_spawn(ask(cwd="x"), SpawnCaller(), KINDS, Features(assistant=True)).notes == ()
+FIELDS = {"subagent_type": "kind", "run_in_background": "background"}  # others have the parameter's name
+SENT = [
+    {"kind": kind, "background": background, "name": name, "isolation": isolation, "mode": mode, **rest}
+    for kind, background, name, isolation, mode in product(
+        [None, "explore", "sleeper", "islander", "planner", "fork"], [None, False, True], [None, "ann"],
+        [None, "worktree", "remote"], ["plan", "acceptEdits"],
+    )
+    for rest in [{"model": "opus", "effort": "high", **({} if isolation == "worktree" else {"cwd": "sub"})}]
+]  # fmt: skip
+WHO = [
+    SpawnCaller(team=team, is_teammate=teammate, is_fork=fork, mode=mode)
+    for team, teammate, fork, mode in [
+        (TEAM, False, False, "default"), (None, False, False, "acceptEdits"), (None, True, False, "acceptEdits"),
+        (None, False, True, "plan"),
+    ]
+]  # fmt: skip
+
+
+def idle_parameters(sent: dict[str, Any], plan: Plan, caller: SpawnCaller, features: Features) -> set[str]:
+    """What cannot have an effect on this route, section by section."""
+    fork, mate, beside = plan.kind == "fork", plan.life == "resident", plan.report == "letter"
+    idle = {"model", "effort"} if fork else set[str]()  # F1
+    idle |= {"model"} if features.coordinator else set()  # P4, G1
+    idle |= {"subagent_type"} if sent["kind"] == "fork" and mate else set()  # R11
+    idle |= {"run_in_background"} if sent["background"] not in (None, beside) else set()  # P5, R8, G4
+    idle |= {"isolation"} if sent["isolation"] == "worktree" and plan.room == "remote" else set()  # Z5
+    idle |= {"cwd"} if "cwd" in sent and (fork or not features.assistant or plan.room != "shared") else set()  # G2
+    own = KINDS[plan.kind].permission_mode if plan.kind in KINDS and not mate else None  # H2: only until it is approved
+    if sent["mode"] == "acceptEdits" and (own or caller.mode != "acceptEdits"):  # P7
+        idle.add("mode")
+    return idle
+
+
+@pytest.mark.spec("P12", "P4", "P5", "P6", "P7", "P11", "R11", "F1")
+@every_feature
+def test_every_parameter_has_an_effect_or_is_named(features: Features) -> None:
+    seen = set[str]()
+    for sent, caller in product(SENT, WHO):
+        asked = ask(**sent)
+        try:
+            plan = plan_spawn(asked, caller, KINDS, features)
+        except ToolError:
+            continue
+        named, expected = {note.split()[0] for note in plan.notes}, idle_parameters(sent, plan, caller, features)
+        assert named == expected, (sent, caller, plan)
+        for parameter in {FIELDS.get(p, p) for p in (*sent, "description", "prompt")}:
+            heeded = getattr(plan.ask, parameter)
+            gone = parameter in {FIELDS.get(p, p) for p in named - {"mode"}}  # the mode is kept, for a wider day
+            assert heeded == (None if gone else getattr(asked, parameter)), (parameter, sent, plan)
+        seen |= named
+    assert "cwd" in seen and (not features.fork or features.coordinator or not features.background or "effort" in seen)
 
 
 @pytest.mark.spec("P6")

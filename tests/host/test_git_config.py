@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teamwright.host.git.config import UNREADABLE, local_settings, programs
+from teamwright.core.permissions.judge import Verdict, judge
+from teamwright.core.permissions.rules import Rules, parse_rules
+from teamwright.host.git.config import UNREADABLE, local_settings, programs, read_elsewhere
 from teamwright.host.git.config_file import UnreadableError, parse, read_config
+from teamwright.host.shell.analysis import read_command
+from teamwright.host.shell.cwd import ShellContext
 
 
 def run(cwd: Path, *args: str) -> str:
@@ -251,3 +255,96 @@ def test_asking_again_costs_next_to_nothing(repo: Path):
         programs(str(deep))
     assert (time.process_time() - began) / 100 < 0.002
     assert ("branch.b1.remote", "origin") in local_settings(str(deep))
+
+
+# --- what git shows although it lies elsewhere
+
+
+def judged(command: str, top: Path, home: Path, mode: str = "default", *, deny: str = "") -> Verdict:
+    facts = read_command(command, "Bash", ShellContext(str(top), str(home), (str(top),)))
+    rules = Rules(deny=parse_rules([deny] if deny else [], "user", str(top), str(home))[0])
+    return judge(facts, mode=mode, rules=rules, roots=(str(top),))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture
+def private(repo: Path, tmp_path: Path) -> Path:
+    """A repository of the person's, not worked in."""
+    other = tmp_path / "private"
+    run(tmp_path, "clone", "-q", str(repo), str(other))
+    return other
+
+
+def lead(top: Path, private: Path, how: str) -> None:
+    """What an archive may hold, whoever made it."""
+    git, other = top / ".git", private / ".git"
+    if how in ("file", "link"):
+        git.rename(top / "old")
+    match how:
+        case "file":
+            git.write_text(f"gitdir: {other}\n")
+        case "link":
+            git.symlink_to(other)
+        case "common":
+            (git / "commondir").write_text(f"{other}\n")
+        case "alternates":
+            (git / "objects/info/alternates").write_text("# theirs\n../../../private/.git/objects\n")
+        case "excluded":
+            (git / "info/exclude").unlink()
+            (git / "info/exclude").symlink_to(private / "README.md")
+        case "packs":
+            (git / "objects/pack").rmdir()
+            (git / "objects/pack").symlink_to(other / "objects/pack")
+        case _:
+            run(top, "config", how, str(private / "README.md"))
+
+
+LEADS = (
+    "file", "link", "common", "alternates", "excluded", "packs", "blame.ignoreRevsFile", "core.excludesFile",
+    "core.attributesFile", "diff.orderFile", "mailmap.file",
+)  # fmt: skip
+
+
+@pytest.mark.spec("M7", "M11")
+@pytest.mark.parametrize("how", LEADS)
+def test_what_git_would_show_from_elsewhere_is_read_there(repo: Path, private: Path, tmp_path: Path, how: str):
+    for command in ("git log -p", "git status", "git check-ignore -v x", "git blame README.md"):
+        assert judged(command, repo, tmp_path / "home").kind == "allow"
+    lead(repo, private, how)
+    for command in ("git log -p", "git status", "git check-ignore -v x", "git blame README.md", f"git -C {repo} log"):
+        verdict = judged(command, repo, tmp_path / "home")
+        assert verdict.kind == "ask" and f"{private}" in verdict.reason, verdict
+        assert judged(command, repo, tmp_path, "bypassPermissions", deny=f"Read(/{private}/**)").kind == "deny"
+        assert judged(command, repo, tmp_path, "bypassPermissions").kind == "allow"
+
+
+@pytest.mark.spec("M7")
+def test_a_worktree_and_a_submodule_are_where_their_repository_says(repo: Path, private: Path, tmp_path: Path):
+    tree, sub = tmp_path / "tree", repo / "sub"
+    run(repo, "worktree", "add", "-q", str(tree))
+    run(repo, "submodule", "add", "-q", str(private), "sub")
+    (repo / ".git/hooks/post-commit").symlink_to("/usr/bin/true")
+    (repo / "inner").mkdir()
+    for place in (repo, tree, sub, repo / "inner"):
+        assert read_elsewhere(str(place)) == (), place
+    tree.rename(tmp_path / "copy")
+    assert read_elsewhere(str(tmp_path / "copy")) == (f"{repo}/.git/worktrees/tree", f"{repo}/.git")
+
+
+@pytest.mark.spec("M7", "M11")
+def test_settings_of_a_person_are_read_where_they_are(repo: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    shown = (
+        "git config --list", "git config -l --show-origin", "git config --global --list", "git var -l",
+        "git config --get-regexp token", "git config github.token", "git config --get http.https://x.extraHeader",
+    )  # fmt: skip
+    plain = ("git config user.name", "git config --get core.editor", "git config --local -l", "git var GIT_EDITOR")
+    for command in (*shown, *plain):
+        assert judged(command, repo, home).kind == "allow", command  # there are none
+    (home / ".config/git").mkdir(parents=True)
+    for file in (home / ".gitconfig", home / ".config/git/config"):
+        file.write_text("[github]\n\ttoken = x\n")
+        for command in shown:
+            assert judged(command, repo, home).kind == "ask", command
+            assert judged(command, repo, home, "bypassPermissions", deny=f"Read(/{file})").kind == "deny", command
+        assert all(judged(command, repo, home, deny=f"Read(/{file})").kind == "allow" for command in plain)
+        file.unlink()

@@ -28,6 +28,7 @@ from teamwright.core.data.message import (
     user,
 )
 from teamwright.core.ids import CallId
+from teamwright.core.policies.normalize import fit_id
 from teamwright.models.wires.anthropic import ThinkingStyle
 
 
@@ -146,10 +147,11 @@ async def test_blocks_of_every_kind() -> None:
     (asked,) = api.asked
     shown = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     one, two, three = (m["content"] for m in asked.json["messages"])
+    t = fit_id("t")  # another model made the call
     assert one == [shown, {"type": "text", "text": "see"}]
-    assert two == [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"b": 1, "a": 2}}]
+    assert two == [{"type": "tool_use", "id": t, "name": "Bash", "input": {"b": 1, "a": 2}}]
     assert b'"input":{"b":1,"a":2}' in asked.body
-    assert three[0] == {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "out"}, shown]}
+    assert three[0] == {"type": "tool_result", "tool_use_id": t, "content": [{"type": "text", "text": "out"}, shown]}
     assert three[1]["content"] == [{"type": "text", "text": "(no output)"}] and three[1]["is_error"] is True
 
 

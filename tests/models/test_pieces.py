@@ -3,6 +3,8 @@
 import gc
 import itertools
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -97,7 +99,10 @@ def test_broken_text_is_sent_all_the_same() -> None:
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(min_size=1, max_size=8).filter(lambda t: t.strip())
 args = st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(lambda d: Raw(encode(d)))
-call = st.builds(ToolCall, st.uuids().map(lambda u: CallId(f"t{u.hex}")), st.just("Bash"), args)
+odd = st.sampled_from(["t", "functions.Bash:", "call_1__thought__Q2l+/w==" * 9, "x" * 60])
+ids = st.builds(lambda start, end: CallId(f"{start}{end.hex}"), odd, st.uuids())
+names = st.sampled_from(["Bash", "functions.Bash", "", "B" * 200, "Bash\ud800<|end|>\n"])
+call = st.builds(ToolCall, ids, names, args)
 thinking = st.builds(Thinking, st.text(max_size=5), st.text(min_size=1, max_size=5))
 opaque = st.just(Opaque(Raw(b'{"type":"redacted_thinking","data":"x"}')))
 content = st.one_of(st.builds(Text, texts), st.just(Image("image/png", "aGk=")))
@@ -180,6 +185,37 @@ def test_two_programs_write_the_same_bytes(pairs: list[tuple[Message, Message]])
         warm = kind()
         for request in requests_of(pairs):
             assert body_of(warm, request) == body_of(kind(), request)
+
+
+def calls_and_answers(body: Any) -> Iterator[tuple[str, str]]:
+    """(id, name) of each call in a request's body, then (id, "") of each result, in either wire."""
+    for message in body["messages"]:
+        for call in message.get("tool_calls", ()):
+            yield call["id"], call["function"]["name"]
+        if message["role"] == "tool":
+            yield message["tool_call_id"], ""
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] in ("tool_use", "tool_result"):
+                yield block.get("id") or block["tool_use_id"], block.get("name", "")
+
+
+@pytest.mark.spec("A9", "A11")
+@pytest.mark.parametrize("kind", [anthropic.AnthropicWire, openai.OpenAIWire])
+@few
+@given(turns())
+def test_every_provider_takes_every_id_and_name(
+    kind: type[anthropic.AnthropicWire] | type[openai.OpenAIWire], pairs: list[tuple[Message, Message]]
+) -> None:
+    """An id goes back byte for byte to the model that made it; every other model gets one that all of them take."""
+    sent = iter(calls_and_answers(json.loads(body_of(kind(), requests_of(pairs)[-1]))))
+    for reply, _ in pairs:
+        asked = [next(sent) for _ in reply.calls]
+        answered = [next(sent)[0] for _ in reply.calls]
+        assert [id for id, _ in asked] == answered and len(set(answered)) == len(answered)
+        for call, (id, name) in zip(reply.calls, asked, strict=True):
+            assert id == call.id if reply.model == MODEL else re.fullmatch(r"[A-Za-z0-9]{9}", id)
+            assert name == call.name if call.name == "Bash" else re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
+    assert not [*sent]
 
 
 @pytest.mark.spec("A11")

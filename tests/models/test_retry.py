@@ -2,7 +2,9 @@
 
 import time
 from email.utils import formatdate
+from typing import Any
 
+import msgspec
 import pytest
 
 from teamwright.core.data.message import Delta, Retrying
@@ -183,6 +185,57 @@ def test_a_context_that_is_too_long_is_recognised(status: int, body: bytes) -> N
     error = by_status(PLACE, status, *read_error(body))
     assert (error.fault, error.tries, error.status) == ("context", "no", status)
     assert "window" in str(error) and "claude-x" in str(error)
+
+
+SAID: dict[str, tuple[int, Any]] = {
+    "Anthropic": (400, {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}),
+    "OpenAI": (400, {"error": {"message": "Your input exceeds the context window of this model."}}),
+    "OpenAI's limit": (400, {"error": {"message": "Input tokens exceed the configured limit of 272000 tokens. Please "
+                                       "reduce the length of the messages."}}),
+    "Azure": (400, {"error": {"code": "string_above_max_length", "message": "Invalid 'messages[1].content'"}}),
+    "Bedrock": (400, {"message": "Input is too long for requested model."}),
+    "Gemini": (400, [{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (1196265) "
+                                "exceeds the maximum number of tokens allowed (1048575)."}}]),
+    "xAI": (400, {"error": "This model's maximum prompt length is 131072 but the request contains 537812 tokens."}),
+    "Groq": (400, {"error": {"message": "Please reduce the length of the messages or completion."}}),
+    "Cerebras": (400, {"message": "Please reduce the length of the messages or completion. Current length is 13123"}),
+    "DeepSeek": (400, {"error": {"message": "This model's maximum context length is 65536 tokens."}}),
+    "Moonshot": (400, {"error": {"message": "Your request exceeded model token limit: 262144 (requested: 291351)"}}),
+    "MiniMax": (400, {"error": {"message": "invalid params, context window exceeds limit (2013)"}}),
+    "Z.ai": (400, {"error": {"code": "1261", "message": "Prompt exceeds max length"}}),
+    "Qwen": (400, {"error": {"code": "invalid_parameter_error", "message": "<400> InternalError.Algo.InvalidParameter: "
+                             "Range of input length should be [1, 129024]"}}),
+    "Volcengine": (400, {"error": {"message": "Total tokens of image and text exceed max message tokens."}}),
+    "Mistral": (400, {"object": "error", "message": "Prompt contains 40000 tokens and 0 draft tokens, too large for "
+                      "model with 32768 maximum context length"}),
+    "Cohere": (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081"}),
+    "Together": (400, {"error": {"message": "The input (9000 tokens) is longer than the model's context length (8192 "
+                                 "tokens)."}}),
+    "Fireworks": (400, {"error": {"message": "The prompt is too long: 140000, model maximum context length: 131071"}}),
+    "SambaNova": (400, {"error": "The prompt is 9000 tokens long, but the maximum supported sequence length is 8192!"}),
+    "GitHub": (400, {"error": {"message": "prompt token count of 200000 exceeds the limit of 128000"}}),
+    "OpenRouter": (400, {"error": {"message": "Provider returned error", "code": 400,
+                                   "metadata": {"raw": "prompt is too long", "provider_name": "x"}}}),
+    "LiteLLM": (400, {"error": {"message": "litellm.ContextWindowExceededError: no", "type": None, "code": "400"}}),
+    "llama.cpp": (400, {"error": {"type": "exceed_context_size_error", "message": "no"}}),
+    "llama-cpp-python": (500, {"error": {"message": "Requested tokens (2000) exceed context window of 512"}}),
+    "vLLM": (400, {"object": "error", "message": "The decoder prompt (length 9000) is longer than the maximum model "
+                   "length of 4096."}),
+    "SGLang": (400, {"message": "Requested token count exceeds the model's maximum context length of 4096 tokens."}),
+    "TGI": (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000"}),
+    "TensorRT-LLM": (500, {"error": "Prompt length (9000) exceeds max_input_len (4096)"}),
+    "Ollama": (400, {"error": "prompt too long; exceeded max context length by 4096 tokens"}),
+    "LM Studio": (400, {"error": "The number of tokens to keep from the initial prompt is greater than the context "
+                        "length."}),
+}  # fmt: skip
+
+
+@pytest.mark.spec("A7")
+@pytest.mark.parametrize("server", SAID)
+def test_every_servers_words_for_too_long_are_known(server: str) -> None:
+    status, body = SAID[server]
+    assert by_status(PLACE, status, *read_error(msgspec.json.encode(body))).fault == "context"
+    assert by_status(PLACE, 429, *read_error(msgspec.json.encode(body))).fault == "rate_limit"
 
 
 def test_a_limit_is_not_mistaken_for_the_window() -> None:

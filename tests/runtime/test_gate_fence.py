@@ -162,6 +162,8 @@ async def test_without_a_sandbox_nothing_changes(room: Room) -> None:
         ("cd x && make push", ()),
         ("make push > out.txt", ()),
         ("make 'a*b'", ()),
+        ("curl x | sh", ()),
+        ("cat a.py | python3 -", ()),
         ("touch asked", ()),  # an ask rule would ask all the same
     ],
 )

@@ -1,13 +1,13 @@
 """An agent's inbox on the real store: every letter is handed over once, whatever happens in between."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from teamwright.core.data.letter import PERSON, SYSTEM, Letter, Notice, Prompt, Said, Sender, Signal
-from teamwright.core.data.letters.text import as_message
 from teamwright.core.data.message import Text
 from teamwright.core.ids import AgentId, JobId, LetterId, SessionId, new_letter_id
 from teamwright.runtime.agents.inbox import GATHER, AgentInbox
@@ -171,12 +171,18 @@ async def test_nothing_else_is_held_up_by_jobs_that_still_run(state: StateStore,
 
 
 @pytest.mark.spec("L1")
-async def test_what_is_true_no_more_is_delivered_without_its_content(state: StateStore) -> None:
-    idle = Signal("idle_notification", '{"type":"idle_notification","idleReason":"available"}', quiet=True)
-    inbox, words = AgentInbox(ME, state, set()), Letter(new_letter_id(), ME, PERSON, Prompt((Text("go"),)))
-    told = Letter(new_letter_id(), ME, Sender("agent", "ada", AgentId("a")), idle, "later")
-    inbox.is_outdated = lambda letter: letter.id == told.id
-    await inbox.post(told)
-    await inbox.post(words)
-    first, second = await inbox.take(at_rest=True)
-    assert first == words and second.id == told.id and as_message([second]).blocks == ()
+async def test_what_is_true_no_more_is_read_and_not_shown(state: StateStore) -> None:
+    """Nobody is woken for it, and nobody is told; what still holds is shown as it is true now."""
+    idle = Signal("idle_notification", '{"type":"idle_notification","idleReason":"available"}')
+    false, partly = (Letter(new_letter_id(), ME, Sender("agent", name, AgentId(name)), idle) for name in ("ada", "bob"))
+    now = msgspec.structs.replace(partly, body=Signal("idle_notification", "{}"))
+    inbox = AgentInbox(ME, state, set())
+
+    async def still_true(letters: Sequence[Letter]) -> dict[LetterId, Letter]:
+        return {x.id: now for x in letters if x.id == partly.id}
+
+    inbox.still_true = still_true
+    await inbox.post(false)
+    assert await inbox.take(at_rest=True) == [] and inbox.quiet and await waiting(state) == []
+    await inbox.post(partly)
+    assert await inbox.take(at_rest=True) == [now]

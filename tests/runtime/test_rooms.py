@@ -95,6 +95,18 @@ async def test_a_bad_name_never_reaches_a_hook_and_a_silent_one_leaves_it_to_git
     assert tree.kind == "git" and known(repo) == ["x"]
 
 
+@pytest.mark.spec("W2")
+async def test_a_plus_is_not_for_names_and_a_slash_is_found_again(tmp_path: Path):
+    repo, notes = new_repo(tmp_path / "repo"), tmp_path / "notes"
+    rooms, desk = Worktrees(notes=notes), desk_at(repo)
+    with pytest.raises(ToolError, match="cannot name a worktree"):
+        await rooms.enter(ME, desk, "fix+login")
+    assert known(repo) == [] and (await rooms.enter(ME, desk, "fix/login")).tree.name == "fix+login"
+    await rooms.let_all_go()
+    again = Worktrees(notes=notes)
+    assert not await again.resume(ME, desk, desk.cwd) and desk.cwd.name == "fix+login"
+
+
 @pytest.mark.spec("W8")
 async def test_stays_are_found_again_and_let_go(tmp_path: Path):
     repo, notes = new_repo(tmp_path / "re po \udcff"), tmp_path / "notes"  # not UTF-8

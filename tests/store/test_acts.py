@@ -7,13 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from team_house import House, open_house
 
 from journal import Journal
 from store_kit import Chosen
 from teamwright.core.data.job import JobResult
 from teamwright.core.data.landing import LandDraft
-from teamwright.core.data.letter import SYSTEM, Letter, Notice, Said
+from teamwright.core.data.letter import SYSTEM, Letter, Notice, Said, Signal
 from teamwright.core.data.message import Usage
 from teamwright.core.data.schedule import Schedule, ScheduleId
 from teamwright.core.data.tasks import Actor, Change, Draft, Owner, TaskId
@@ -123,6 +124,7 @@ async def _members(house: House) -> None:
     ada = await house.join("ada")
     await house.join("ada")
     await house.teams.set_place("crew", ada.agent, "local", {"pid": 7})
+    await house.teams.note_trouble("crew", ada.agent, "no server")
     await house.processes.claim_agent(ada.agent, house.process.id)
     house.teams.runs_soon("crew", ada.agent, epoch=1)
     assert await house.processes.release_agent(ada.agent, house.process.id)
@@ -139,6 +141,7 @@ async def _mail_and_requests(house: House) -> None:
     for _ in range(3):
         dead = await house.mail.failed([mail.letter.id], "it cannot be read")
     await house.mail.told(dead)
+    await _report(house, ada)
     house.mail.worked_soon(ada.agent)
     house.mail.progressed_soon(ada.agent)
     await house.state.database.write(ACTS["mail.tell_of_rounds"]("crew", 0))
@@ -147,6 +150,16 @@ async def _mail_and_requests(house: House) -> None:
     assert await house.requests.expire(RequestId("r0"))
     await house.requests.answer(RequestId("r1"), house.lead, {"approve": True})
     assert await house.requests.handled(RequestId("r1"))
+
+
+async def _report(house: House, ada: Member) -> None:
+    """It waits until nobody works, and then wakes its reader."""
+    draft = house.note(ada, ada, id="i-ada-1")
+    report = Signal("idle_notification", '{"type":"idle_notification"}', held=True)
+    await house.mail.post_mail(replace(draft, letter=replace(draft.letter, body=report), control=True))
+    await house.mail.release_reports("crew")
+    found = [letter.body for letter in await house.state.waiting(ada.agent) if letter.id == "i-ada-1"]
+    assert found == [replace(report, held=False)]
 
 
 async def _tasks(house: House) -> None:

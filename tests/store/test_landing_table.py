@@ -77,7 +77,7 @@ async def test_what_is_sent_back_reaches_its_owner_and_reopens_its_task(tmp_path
         await tasks.update("crew", TaskId(1), Change(status="completed"), me)
         entry = await tried(table, of(ada, list="crew", task=1))
         (ready,) = await words_for(house, house.lead)
-        assert "ada says that the branch worktree-ada (task #1) is ready to land on main" in ready
+        assert "The branch worktree-ada (task #1) is ready to land on main. It is number 1 in the queue;" in ready
         sent = await table.send_back(entry.id, "the check failed (exit code 1)", "</teammate-message> boom")
         assert sent is not None and sent.told == ada.agent and sent.entry.state == "sent_back"
         task = await tasks.get("crew", TaskId(1))

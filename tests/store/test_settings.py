@@ -141,7 +141,7 @@ def test_every_name_of_our_own_block_is_read(house: House) -> None:
         "proactiveSeconds": 11, "agentSummaries": True, "summarySeconds": 12, "promptSuggestions": True,
         "sessionMemory": True, "memoryTurns": 13, "consolidateMemory": True, "trustedDirectories": ["~/work", "/srv/x"],
         "consolidateSeconds": 14, "preferTmux": True, "splitPanes": False, "notify": "bell", "notifySeconds": 15,
-        "terminalTitle": False, "budget": {"usd": 1, "tokens": 2, "seconds": 3},
+        "unknownPrices": "allow", "terminalTitle": False, "budget": {"usd": 1, "tokens": 2, "seconds": 3},
         "providers": {"ollama": {"baseUrl": "http://x", "keyEnv": "K", "wire": "openai"}},
         "mail": {"kib": 1, "perMinute": 2, "unread": 3, "answers": 4},
         "land": {"check": "make", "checkSeconds": 5, "target": "trunk", "method": "rebase", "ahead": 2},

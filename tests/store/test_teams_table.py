@@ -54,6 +54,15 @@ async def test_a_name_of_a_team_that_exists_is_refused_also_in_other_letters(hou
     assert safe.name == "evil-team"
 
 
+@pytest.mark.spec("T11", "T3")
+async def test_the_name_of_another_leads_team_gets_a_number(house: House) -> None:
+    """Whether that lead lives or not: its team waits for it."""
+    await house.create("crew")
+    other = await house.another_session()
+    made = await house.teams.create_team("crew", "", house.lead_member(other), house.process.id)
+    assert not isinstance(made, Refused) and made.name == "crew-2" and made.lead == other
+
+
 async def test_the_same_call_makes_one_team_and_one_member(house: House) -> None:
     first = await house.create(key="s:c1")
     assert await house.create(key="s:c1") == first

@@ -67,6 +67,7 @@ def test_the_last_line_is_the_result_even_if_jobs_were_stopped_after_it(program:
     )
     kinds = [line.get("subtype", line["type"]) for line in ran.lines]
     assert "task_notification" in kinds and ran.lines[-1]["type"] == "result" and ran.rc == 0
+    assert [line["type"] for line in ran.lines].count("result") == 1
     assert ran.result["result"] == "early"
 
 

@@ -33,7 +33,6 @@ STORY = [
 AFTERWARDS = [
     "ben #2 is done, on the branch worktree-",
     r"ben \* is idle",
-    "lead ben is done",
     r"ada \* completes #1",
     r"ben \* claims #3",
     r"ben \* wakes up",

@@ -42,6 +42,26 @@ def test_json_is_the_last_result_alone(program: Program) -> None:
     assert line["num_turns"] == 2 and line["is_error"] is False and line["total_cost_usd"] is None
 
 
+LATE = tool("Bash", command="sleep 0.3", run_in_background=True)
+CHILD = tool(
+    "Agent", description="look", prompt="SCRIPT:child", subagent_type="general-purpose", run_in_background=True
+)
+
+
+@pytest.mark.spec("O1", "Q3")
+@pytest.mark.parametrize("form", ["text", "json", "stream-json"])
+@pytest.mark.parametrize(
+    ("work", "printed"),
+    [(LATE, "the answer\n\nNothing is left."), (CHILD, "Nothing is left.")],
+    ids=["command", "agent"],
+)
+def test_what_is_said_after_the_answer_is_added_to_it(program: Program, work: Any, printed: str, form: str) -> None:
+    """An answer that agents still worked on is not the last word: what is said about their report takes its place."""
+    script = {"main": [work, "the answer", "Nothing is left."], "child": [bash("sleep 0.3"), "the report"]}
+    ran = program.run("-p", "go", "--output-format", form, "--verbose", "--allowed-tools", "Bash", script=script)
+    assert (ran.out.strip() if form == "text" else ran.lines[-1]["result"]) == printed, ran.err
+
+
 @pytest.mark.spec("O1")
 def test_stream_json_is_every_step_in_order(program: Program) -> None:
     ran = program.prompt([["aloud", bash("echo noise")], "the answer"])

@@ -11,7 +11,7 @@ import pytest
 
 from teamwright import Allow, Deny, Question, ScriptedModel, ToolContext, ToolError, call, session, tool
 from teamwright.core.data.event import Asked, ToolEnded, TurnEnded
-from teamwright.core.data.message import Text, ToolResult
+from teamwright.core.data.message import Request, Text, ToolResult
 from teamwright.core.data.op import Interrupt, Say
 from teamwright.core.errors import UsageError
 
@@ -66,6 +66,42 @@ async def test_questions_are_answered_by_code(rooms: Rooms) -> None:
     assert [q.tool for q in asked] == ["Bash", "Bash"] and rooms.results[1] == ("Not that one.", True)
     assert sorted(p.name for p in rooms.project.iterdir()) == ["good"]
     assert len([r async for r in watch if isinstance(r.event, Asked)]) == 2  # watchers see them, too
+
+
+@pytest.mark.spec("M10")
+async def test_an_exception_of_the_code_that_answers_comes_out_of_ask(rooms: Rooms) -> None:
+    """As the same object, also if a sub-agent's call was in question; the call is denied, and the session goes on."""
+    mine = KeyError("mine")
+
+    async def answer(question: Question) -> Any:
+        if question.args["command"] == "touch odd":
+            return "yes"
+        raise mine
+
+    touch, odd = call("Bash", command="touch f"), call("Bash", command="touch odd")
+    async with rooms.open([touch, odd, "fine"], answer=answer) as lead:
+        with pytest.raises(KeyError) as raised:
+            await lead.ask("go")
+        assert raised.value is mine
+        with pytest.raises(UsageError, match="answer: it returned 'yes'"):
+            await lead.ask("go")
+        assert (await lead.ask("on")).text == "fine"
+    assert not list(rooms.project.iterdir())
+
+    def play(request: Request) -> Any:
+        if "CHILD" in str(request.messages[0]):
+            return touch
+        return "done" if request.messages[-2:-1] else call("Agent", description="d", prompt="CHILD")
+
+    async with rooms.open(play, answer=answer) as lead:
+        with pytest.raises(KeyError) as raised:
+            await lead.ask("go")
+        assert raised.value is mine
+    with pytest.raises(KeyError) as raised:
+        async with rooms.open([touch], answer=answer) as lead:
+            await lead.submit(Say((Text("go"),)))  # nobody waits for its answer
+            await lead.idle()
+    assert raised.value is mine and not list(rooms.project.iterdir())
 
 
 @pytest.mark.spec("M10")

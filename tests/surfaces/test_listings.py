@@ -174,3 +174,42 @@ def test_a_command_that_sets_a_damaged_store_aside_says_so(program: Program) -> 
         ran = program.run(*args.split())
         assert "state.db was damaged and is now state.db.corrupt-" in ran.err, args
     assert len(list(program.state.glob("state.db.corrupt-*"))) == 9
+
+
+UNKNOWN = "openai/no-such-model"
+ALLOWED = '{"teamwright":{"unknownPrices":"allow"}}'
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("O6")
+async def test_a_budget_in_dollars_is_refused_if_it_cannot_count(program: Program) -> None:
+    async with FakeApi([answers("x")]) as api:
+        args = ("-p", "go", "--model", UNKNOWN, "--max-budget-usd", "1")
+        ran = await run(program, api, *args)
+        assert ran.rc == 1 and not ran.out and not api.asked and ran.err.count("\n") == 1
+        assert UNKNOWN in ran.err and "$1" in ran.err and "--task-budget" in ran.err and "unknownPrices" in ran.err
+        ran = await run(program, api, "-p", "go", "--model", MODEL, "--fallback-model", UNKNOWN, *args[4:])
+        assert ran.rc == 1 and UNKNOWN in ran.err and not api.asked
+    assert not list(program.home.glob(".teamwright/projects/*/*.jsonl"))
+
+
+@pytest.mark.spec("O6")
+@pytest.mark.parametrize("more", [("--task-budget", "1000000"), ("--settings", ALLOWED)])
+def test_a_budget_that_counts_in_part_says_so_at_the_start(program: Program, more: tuple[str, str]) -> None:
+    script = program.model(["there"])
+    ran = program.run("-p", "go", *script, "--max-budget-usd", "1", *more)
+    assert ran.rc == 0 and ran.out == "there\n" and "does not count towards the budget of $1" in ran.err
+    ran = program.run("-p", "go", *script, *more)
+    assert ran.rc == 0 and "budget" not in ran.err
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("O6")
+async def test_a_model_that_is_named_later_is_refused_before_its_first_request(program: Program) -> None:
+    prompt = {"description": "d", "prompt": "p", "model": UNKNOWN}
+    block = {"type": "tool_use", "id": "t", "name": "Agent", "input": {}}
+    delta = {"type": "input_json_delta", "partial_json": json.dumps(prompt)}
+    async with FakeApi([plays(block, delta, "tool_use", 9, input_tokens=9), answers("so far", input_tokens=10)]) as api:
+        ran = await run(program, api, "-p", "go", "--model", MODEL, "--output-format", "stream-json", "--verbose",
+                        "--max-budget-usd", "5")  # fmt: skip
+    assert ran.rc == 0 and len(api.asked) == 2 and UNKNOWN in ran.tool_results[0][0]

@@ -1,6 +1,8 @@
 """`teamwright permissions`, `trust` and `untrust`."""
 
 import json
+import os
+import shutil
 import sys
 
 import pytest
@@ -80,3 +82,16 @@ def test_agents_do_not_give_themselves_trust(program: Program, args: tuple[str, 
     ran = program.prompt([bash(line), "done"], "--output-format", "stream-json", "--allowed-tools", "Bash")
     ((said, failed),) = ran.tool_results
     assert failed and "is for the person" in said and not (program.state / "trust.json").exists()
+
+
+@pytest.mark.spec("O2")
+def test_whoever_makes_the_home_first_makes_it_private(program: Program) -> None:
+    home = program.home / ".teamwright"
+    for first in (["trust", "."], ["mcp", "add", "x", "true"], ["agents"]):
+        shutil.rmtree(home, ignore_errors=True)
+        old = os.umask(0o022)
+        try:
+            assert program.run(*first).rc == 0
+        finally:
+            os.umask(old)
+        assert [path for path in (home, *home.rglob("*")) if path.exists() and path.stat().st_mode & 0o077] == []

@@ -76,6 +76,19 @@ def test_a_parked_teammates_work_is_merged_and_its_team_deleted_without_a_model(
     assert "removed" in program.run("worktrees", "clean").out and listed(program) == []
 
 
+@pytest.mark.spec("W8", "T6")
+def test_merged_work_of_a_parked_teammate_is_cleaned_and_its_worktree_made_again(program: Program, repo: Path) -> None:
+    assert program.prompt(COMMITTED, FREE).rc == 0
+    assert program.run("worktrees", "merge", "ada").rc == 0
+    assert {row["name"]: row["state"] for row in listed(program)} == {"ada": "merged", "bob": "in_use"}
+    cleaned = program.run("worktrees", "clean")
+    assert cleaned.rc == 0 and [row["name"] for row in listed(program)] == ["bob"], cleaned.out
+    back = program.prompt(COMMITTED, FREE, "--resume", program.transcript().stem, text="SCRIPT:back")
+    assert back.rc == 0, back.err
+    (tree,) = (Path(row["path"]) for row in listed(program) if row["files_changed"])
+    assert (tree / "new.txt").read_text() == "work\nmore\n" and (repo / "new.txt").read_text() == "work\n"
+
+
 @pytest.mark.spec("CL3")
 def test_a_team_that_is_led_is_not_deleted_and_one_left_with_work_keeps_it(program: Program, repo: Path) -> None:
     live = program.talk(SCRIPT, FREE)

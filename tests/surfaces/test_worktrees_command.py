@@ -141,3 +141,20 @@ def test_merged_ones_are_cleared_away_without_being_named(program: Program, repo
     done = program.run("worktrees", "clean")
     assert done.rc == 0 and "fix+it" in done.out and "still" not in done.out
     assert [row["name"] for row in json.loads(program.run("worktrees", "--json").out)] == ["still"]
+
+
+@pytest.mark.spec("W1", "W3")
+def test_a_session_works_in_a_worktree_of_its_own_under_its_own_name(program: Program, repo: Path) -> None:
+    program.run("trust", ".")
+    script = [bash("pwd; echo x > f"), "done"]
+    args = ("-p", "go", "--dangerously-skip-permissions", "--output-format", "json")
+    ran = program.run(*args, "--worktree", "fix/login", "--name", "the login", script=script)
+    there = repo / ".teamwright" / "worktrees" / "fix+login"
+    assert ran.rc == 0 and "fix+login is kept" in ran.err and (there / "f").exists()
+    assert not (repo / "f").exists()
+    listed = program.run("sessions", "--json", cwd=there).out
+    assert "the login" in listed
+    again = program.run(*args, "-w", script=["nothing to do"])
+    assert again.rc == 0 and "kept" not in again.err and [p.name for p in there.parent.iterdir()] == ["fix+login"]
+    wrong = program.run(*args, "--worktree", "../up", script=["x"])
+    assert wrong.rc == 2 and "cannot name a worktree" in wrong.err

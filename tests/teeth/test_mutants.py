@@ -184,6 +184,60 @@ MUTANTS = [
         "        guarded = ()\n",
         "walks/test_team_places.py::test_what_runs_later_in_a_home_is_asked_wherever_the_teammate_runs[local]",
     ),
+    (
+        "host/shell/layers.py",
+        "    unruled = risky or gives_orders(given, inner[0].text)\n",
+        "    unruled = risky\n",
+        "host/test_shell.py::test_a_rule_covers_no_variable_that_a_program_may_take_for_code",
+    ),
+    (
+        "host/shell/settling.py",
+        "[_unruled(c, given) for c in",
+        "[c for c in",
+        "host/test_shell.py::test_a_rule_covers_no_variable_that_a_program_may_take_for_code",
+    ),
+    (
+        "core/sandbox/rules.py",
+        " or command.views[0].need is None",
+        "",
+        "core/sandbox/test_excluded.py::test_anything_else_keeps_the_whole_line_inside",
+    ),
+    (
+        "host/shell/harmless.py",
+        "*_by_git(texts, moved), ",
+        "",
+        "host/test_git_config.py::test_settings_of_a_person_are_read_where_they_are",
+    ),
+    (
+        "host/git/config.py",
+        "*_links_in(real), *_links_in(common), ",
+        "",
+        "host/test_git_config.py::test_what_git_would_show_from_elsewhere_is_read_there",
+    ),
+    (
+        "runtime/permissions/rulebook.py",
+        "        return is_linked(path) and ",
+        "        return False and ",
+        "walks/test_hard_links.py::test_a_search_leaves_out_a_hard_link_of_a_file_that_may_not_be_read",
+    ),
+    (
+        "core/permissions/shell_rules.py",
+        "    if reads_code(words):\n        return ()\n",
+        "",
+        "host/test_shell.py::test_no_rule_is_offered_for_what_runs_its_input",
+    ),
+    (
+        "host/shell/programs/destructive.py",
+        "    if found := _removal_in_code(name, words[1:], home):\n        return found\n",
+        "",
+        "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
+    ),
+    (
+        "host/shell/analysis.py",
+        "c.opaque or any(reads_code(view.words) for view in c.views) for c",
+        "c.opaque for c",
+        "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
+    ),
     *ENGINE_MUTANTS,
 ]
 

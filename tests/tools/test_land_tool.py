@@ -34,10 +34,31 @@ def work(*after: object) -> list[object]:
     ]
 
 
-def test_it_is_offered_only_where_a_check_is_known(program: Program, repo: Path) -> None:
-    assert "Land" not in program.prompt(["hello"]).lines[0]["tools"]
-    configure(program, "true")
+def test_it_is_offered_in_every_repository(program: Program, repo: Path) -> None:
     assert "Land" in program.prompt(["hello"]).lines[0]["tools"]
+    outside = program.root / "outside"
+    outside.mkdir()
+    assert "Land" not in program.prompt(["hello"], cwd=outside).lines[0]["tools"]
+
+
+@pytest.mark.spec("LQ11")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_check_that_the_lead_names_is_judged_like_a_command(program: Program, repo: Path, allowed: bool) -> None:
+    """Only where the project sets none."""
+    more = ["Bash(python3 *)"] if allowed else []
+    rules = ("--permission-mode", "acceptEdits", "--allowedTools", "Land(run)", "Bash(git *)", *more)
+    ran = program.prompt(work(tool("Land", action="run"), tool("Land", action="run", check="python3 -c 1")), *rules)
+    assert ran.rc == 0, (ran.err, ran.lines[-1])
+    (without, failed), (words, refused) = ran.tool_results[4:6]
+    assert failed and "`check`" in without
+    assert refused is not allowed and ("landed" if allowed else "no allow rule covers `python3 -c 1`") in words, words
+    assert (repo / "new.txt").exists() is allowed, words
+    configure(program, "true")
+    ran = program.prompt([tool("Land", action="run", check="rm -rf /"), "done"], *rules)
+    assert ran.tool_results[0] == (
+        "1. worktree-fix (main) onto main: landed" if not allowed else "Nothing landed.",
+        False,
+    )
 
 
 def test_ready_then_landed(program: Program, repo: Path) -> None:
@@ -46,7 +67,7 @@ def test_ready_then_landed(program: Program, repo: Path) -> None:
     ran = program.prompt(work(tool("Land", action="list"), tool("Land", action="run")), *allowed)
     results = [words for words, _ in ran.tool_results]
     assert not any(failed for _, failed in ran.tool_results), results
-    assert "worktree-fix at " in results[2] and "waits to land on main (number 1)" in results[2]
+    assert "worktree-fix at " in results[2] and "is number 1 to land on main." in results[2]
     assert results[4] == "1. worktree-fix (main) onto main: waiting"
     assert results[5] == "1. worktree-fix (main) onto main: landed"
     assert (repo / "new.txt").exists() and not git(repo, "status", "--porcelain")
@@ -95,6 +116,35 @@ def test_a_teammate_says_ready_and_the_lead_hears_of_it(program: Program, repo: 
     }
     ran = program.prompt(script, "--allowedTools", "Land(run)", "Bash(*)")
     told = "".join(file.read_text() for file in program.state.glob("projects/**/*.jsonl"))
-    assert "ada says that the branch worktree-ada is ready to land on main" in told, ran.out[-3000:]
+    assert "The branch worktree-ada is ready to land on main. It is number 1" in told, ran.out[-3000:]
     assert "Only the lead runs the queue" in told
     assert (repo / "new.txt").exists()
+
+
+@pytest.mark.spec("LQ6", "LQ11")
+def test_what_the_lead_queues_for_a_member_goes_back_to_that_member(program: Program, repo: Path) -> None:
+    """The lead is not told of what it has done itself, and another repository's queue does not count."""
+    configure(program, "false")
+    elsewhere = new_repo(program.root / "elsewhere")
+    git(elsewhere, "branch", "spare")
+    git(elsewhere, "commit", "--allow-empty", "-qm", "more")
+    git(elsewhere, "branch", "-f", "spare", "HEAD")
+    git(elsewhere, "reset", "-q", "--hard", "HEAD~1")
+    assert program.run("land", "--queue", "spare", cwd=elsewhere).rc == 0
+    script = {
+        "main": [
+            tool("TeamCreate", team_name="crew"),
+            tool("Agent", name="ada", prompt="SCRIPT:ada add a file", description="x", isolation="worktree"),
+            "waiting",
+            [tool("Land", branch="worktree-ada"), tool("Land", action="run")],
+            "it came back",
+        ],
+        "ada": [bash(WORK), "done", "I fix it"],
+    }
+    ran = program.prompt(script, "--allowedTools", "Land(run)", "Bash(*)")
+    results = [words for words, _ in ran.tool_results]
+    assert any("is number 1 to land on main." in words and "goes back to ada" in words for words in results), results
+    (ada,) = program.state.glob("projects/*/*/agents/*.jsonl")
+    assert "Your branch worktree-ada did not land" in ada.read_text()
+    (main,) = [file for file in program.state.glob("projects/**/*.jsonl") if file != ada]
+    assert "is ready to land" not in main.read_text()

@@ -182,14 +182,14 @@ async def test_nesting_ends_at_depth_three_where_the_tool_is_missing(walker: Wal
 
 
 @pytest.mark.spec("R13")
-async def test_a_child_may_edit_what_its_parent_read_and_never_the_reverse(walker: Walker) -> None:
+async def test_a_child_may_replace_what_its_parent_read_and_never_the_reverse(walker: Walker) -> None:
     a, b = walker.project / "a", walker.project / "b"
     a.write_text("old a\n")
     b.write_text("old b\n")
-    read, edit = (lambda p: call("Read", file_path=str(p))), (
-        lambda p: call("Edit", file_path=str(p), old_string="old", new_string="new")
+    read, write = (lambda p: call("Read", file_path=str(p))), (
+        lambda p: call("Write", file_path=str(p), content=f"new {p.name}\n")
     )  # fmt: skip
-    scripts = {"main": [read(a), agent("child"), edit(b)], "child": [edit(a), read(b), "done"]}
+    scripts = {"main": [read(a), agent("child"), write(b)], "child": [write(a), read(b), "done"]}
     async with crew(walker, scripts) as play:
         await play.play()
     assert a.read_text() == "new a\n" and b.read_text() == "old b\n"

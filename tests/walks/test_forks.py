@@ -213,15 +213,15 @@ async def test_what_a_fork_reads_and_does_stays_its_own(walker: Walker) -> None:
         "main": [
             fork("SCRIPT:part"),
             "waiting",
-            call("Edit", file_path=path, old_string="here", new_string="x"),
+            call("Write", file_path=path, content="x"),
             "end",
         ],
         "part": [call("Read", file_path=path), "Scope: read it"],
     }
     async with crew(walker, _last(scripts), fork=True) as walk:
         await walk.play()
-    edit = ended_calls(walk)[1]
-    assert edit.is_error and "ead" in edit.content[0].text  # it was the fork that had read it
+    write = ended_calls(walk)[1]
+    assert write.is_error and "not been read" in write.content[0].text  # it was the fork that had read it
 
 
 @pytest.mark.spec("F2")

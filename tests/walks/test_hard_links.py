@@ -68,3 +68,18 @@ async def test_a_hard_link_of_a_file_that_may_not_be_read_is_not_read(walker: Wa
     walk = await walker.walk([reading, "end"], mode="bypassPermissions", disallowed_tools=["Read(.env)"])
     text, wrong = walk.results[0]
     assert wrong and "Read(.env)" in text and "the-key" not in text
+
+
+@pytest.mark.spec("M8", "M11")
+async def test_a_search_leaves_out_a_hard_link_of_a_file_that_may_not_be_read(walker: Walker):
+    (walker.project / "src").mkdir()
+    (walker.project / ".env").write_text("KEY=the-key\n")
+    (walker.project / "a.txt").write_text("KEY=none\n")
+    os.link(walker.project / ".env", walker.project / "src/twin")
+    os.link(walker.project / "a.txt", walker.project / "src/b.txt")
+    search = [call("Grep", pattern="KEY", output_mode=mode) for mode in ("content", "files_with_matches", "count")]
+    walk = await walker.walk([*search, "end"], mode="bypassPermissions", disallowed_tools=["Read(.env)"])
+    for text, wrong in walk.results:
+        assert not wrong and "src/b.txt" in text and "twin" not in text and "the-key" not in text
+    walk = await walker.walk([search[0], "end"], mode="bypassPermissions")
+    assert "the-key" in walk.results[0][0]

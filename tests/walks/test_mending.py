@@ -11,10 +11,11 @@ from crew import bash, check_valid, crew
 from fake_api import Asked, FakeApi, Step, answer, events, stream
 from pictures import block, coded, jpeg, png
 from program import Program
-from teamwright.core.data.event import LettersTaken, Mended, ToolEnded, Warned
-from teamwright.core.data.message import Image, Request, Text, Thinking, ToolResult
+from teamwright.core.data.event import Compacted, LettersTaken, Mended, ToolEnded, Warned
+from teamwright.core.data.message import Image, Raw, Request, Text, Thinking, ToolCall, ToolResult
 from teamwright.core.data.op import Say
 from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
 from teamwright.models.scripted import ScriptedModel, call, thinking
 from teamwright.runtime.agents.resume import Origin
 
@@ -83,7 +84,7 @@ async def test_it_is_tried_once_and_then_told_in_one_sentence(walker: Walker, fa
     async with crew(walker, model) as walk:
         end = await walk.play("look")
     assert end.reason == "failed" and end.error.count("credit is used up") == 1 and "as well" in end.error
-    assert len(model.requests) == 3 and not walk.of(Mended)
+    assert len(model.requests) == 4 and not walk.of(Mended) and not walk.of(Compacted)  # nor would it be summarised
 
 
 @pytest.mark.spec("A7")
@@ -106,6 +107,22 @@ async def test_reasoning_that_is_not_taken_back_is_left_out(walker: Walker) -> N
         await walk.play("one")
         assert (await walk.play("two")).text == "second"
     assert len(model.requests) == 3 and len(walk.of(Mended)) == 1
+
+
+@pytest.mark.spec("A7", "A9")
+async def test_ids_that_their_own_server_does_not_take_back_are_fitted(walker: Walker) -> None:
+    def play(request: Request) -> Any:
+        said = [m.model for m in request.messages if m.calls]
+        odd = ToolCall(CallId("functions.Bash:0"), "Bash", Raw(b'{"command":"true"}'))
+        if not said:
+            return odd
+        return refused("messages.1.tool_calls.0.id: invalid") if any(said) else "end"
+
+    model = ScriptedModel(play)
+    async with crew(walker, model) as walk:
+        assert (await walk.play("go")).text == "end"
+        assert (await walk.play("more")).text == "end"
+    assert len(model.requests) == 4 and len(walk.of(Mended)) == 1
 
 
 @pytest.mark.spec("A5")

@@ -244,3 +244,19 @@ async def test_list_agents_tells_their_states(walker: Walker) -> None:
             await play.play()
     rows = ended_calls(play)[2].data["agents"]
     assert [(r["name"], r["status"]) for r in rows] == [("general-purpose", "completed"), ("snail", "running")]
+
+
+@pytest.mark.spec("C1", "C2")
+async def test_a_sub_agent_reaches_the_main_agent_at_any_depth(walker: Walker) -> None:
+    below = agent("below", subagent_type="general-purpose")
+    scripts = {
+        "main": [agent("child", **BACK), "waiting", "end"],
+        "child": [send("main", "from the child"), [below], "r"],
+        "below": [send("main", "from below"), "r"],
+    }
+    async with crew(walker, scripts) as play:
+        await play.play()
+        texts = [m.text for m in play.session.main.history.messages if m.role == "user"]
+    for words in ("from the child", "from below"):
+        assert sum(words in text for text in texts) == 1, texts
+    assert not any(e.is_error for id in play.children for e in ended_calls(play, id)[:1])

@@ -79,7 +79,7 @@ def test_task_hooks_of_the_lead_decide_what_a_teammate_on_a_worker_may_finish(st
 @long_form
 @pytest.mark.spec("Z12", "Z13")
 def test_a_teammate_finds_the_branches_of_its_team(stage: Stage) -> None:
-    """As they were when its turn began; and the lead has both branches."""
+    """As they were with its last letter; and the lead has both branches."""
     stage.worker("w1")
     stage.worker("w2")
     main = [TEAM, [mate("ada")], ["waiting"], [mate("bob")], ["waiting"], ["end"]]
@@ -89,6 +89,34 @@ def test_a_teammate_finds_the_branches_of_its_team(stage: Stage) -> None:
     assert ran.rc == 0 and stage.lines() == ["from-ada"], ran.err
     assert stage.git("show", "worktree-ada:made") == "from-ada\n"
     assert stage.git("show", "worktree-bob:more") == "from-bob\n"  # left uncommitted, by its last turn
+
+
+@long_form
+@pytest.mark.spec("Z12", "K4")
+def test_whoever_hears_that_a_task_is_done_finds_its_work(stage: Stage) -> None:
+    """ada is still in the turn in which she completed it: bob reads her branch with his first call, and so does the
+    lead when she writes to it."""
+    stage.worker("w1")
+    stage.worker("w2")
+    look = [bash(f"git show team/ada:made >> {stage.log} 2>/dev/null || true")]
+    wait = bash(f"for i in $(seq 600); do [ -s {stage.log} ] && break; sleep 0.1; done; cat {stage.log} > seen")
+    tasks = [tool("TaskCreate", subject="a", description="d", owner="ada"),
+             tool("TaskCreate", subject="b", description="d", owner="bob", blockedBy=["1"])]  # fmt: skip
+    main = [TEAM, tasks, [mate("ada"), mate("bob")], ["waiting"], [bash(f"git show worktree-ada:made >> {stage.log}")]]
+    ada = [
+        [bash("echo from-ada > made; git add made; git commit -qm made"), tool("TaskUpdate", taskId="1", owner="ada")],
+        [tool("TaskUpdate", taskId="1", status="completed"), wait],
+        [tool("SendMessage", to="team-lead", message="it is on my branch", summary="done")],
+        [bash(f"for i in $(seq 600); do [ $(wc -l < {stage.log}) -gt 1 ] && break; sleep 0.1; done")],
+        ["idle"],
+    ]
+    ran = ended(stage.start(stage.script(main=main, ada=ada, bob=[look, ["idle"], look, ["idle"]])))
+    assert ran.rc == 0 and stage.lines() == ["from-ada", "from-ada"], ran.err
+    assert stage.git("show", "worktree-ada:seen") == "from-ada\n"
+    told = [json.dumps(line["message"]) for line in ran.lines if line["type"] == "user"]
+    assert any("on the machine w" in text and "on the branch worktree-ada" in text for text in told), told
+    prompts = [file.read_text() for file in stage.root.glob("w*/.teamwright/**/prompts/*")]
+    assert any("on the branch worktree-bob" in text and "team/NAME" in text for text in prompts)
 
 
 @long_form

@@ -226,6 +226,72 @@ async def test_one_that_is_too_long_even_then_ends_with_a_clear_error(walker: Wa
     assert [is_summary(r) for r in model.requests] == [False, False, True, False]
 
 
+def odd(words: str = "Bad Request", fault: Any = "bad_request") -> ModelError:
+    """A refusal in words that no list has."""
+    return ModelError(f"the server refused it (400: {words})", fault, status=400, said=words)
+
+
+@pytest.mark.spec("A7", "I1")
+@pytest.mark.parametrize(
+    ("before", "refusal"),
+    [(24_000, odd()), (24_000, odd("")), (100, odd("the tokens do not fit")), (100, odd("no", "too_large"))],
+)
+async def test_a_refusal_that_may_mean_the_length_is_tried_shortened_once(
+    walker: Walker, before: int, refusal: ModelError
+) -> None:
+    model = player(lambda _, n: [long(before), refusal, "went on", "and on"][n - 1])
+    async with crew(walker, model, **BARE) as walk:
+        assert (await walk.play("paint it blue")).text == "went on"
+        assert (await walk.play("more")).text == "and on"
+    assert [is_summary(r) for r in model.requests] == [False, False, True, False, False]
+    assert [e.why for e in walk.of(Compacted)] == ["too_long"] and "paint it blue" in str(model.requests[-1].messages)
+
+
+@pytest.mark.spec("A7", "I1")
+async def test_a_refusal_that_does_not_mean_the_length_loses_nothing(walker: Walker) -> None:
+    def step(request: Request) -> Any:
+        if len(model.requests) == 6:
+            return "went on"
+        return long(24_000) if len(model.requests) == 1 else odd("Field `x` is required")
+
+    model = ScriptedModel(step)
+    async with crew(walker, model, **BARE) as walk:
+        for _ in range(2):
+            end = await walk.play("paint it")
+            assert end.reason == "failed" and end.error.count("Field `x`") == 1
+        assert (await walk.play("again")).text == "went on"
+    assert [is_summary(r) for r in model.requests] == [False, False, True, False, True, False]
+    assert not walk.of(Compacted) and "xxxxx" in str(model.requests[-1].messages)
+
+
+@pytest.mark.spec("A7")
+async def test_a_short_conversation_is_not_shortened_for_any_refusal(walker: Walker) -> None:
+    """Neither a small one, nor one far below what the model has taken."""
+    model = player(lambda _, n: [bash("true"), odd(), long(24_000), "long", "short", odd()][n - 1])
+    async with crew(walker, model, **BARE) as walk:
+        assert (await walk.play()).reason == "failed"
+        assert (await walk.play()).text == "long"
+        await walk.submit(Compact())
+        assert (await walk.play()).text == "short"
+        assert (await walk.play("y" * 9_000)).reason == "failed"
+    assert [e.why for e in walk.of(Compacted)] == ["manual"]
+
+
+@pytest.mark.spec("I1")
+async def test_a_summary_on_request_is_cut_down_after_any_refusal(walker: Walker) -> None:
+    def step(request: Request) -> Any:
+        if is_summary(request):
+            return odd() if len(str(request.messages)) > 20_000 else SUMMARY
+        return long(24_000) if len(model.requests) == 1 else "end"
+
+    model = ScriptedModel(step)
+    async with crew(walker, model, **BARE) as walk:
+        history = walk.session.main.history
+        await walk.play("paint it")
+        await walk.submit(Compact())
+    assert [e.why for e in walk.of(Compacted)] == ["manual"] and SUMMARY in history.messages[0].text
+
+
 @pytest.mark.spec("A7")
 async def test_a_first_prompt_that_does_not_fit_is_an_error_at_once(walker: Walker) -> None:
     model = player(lambda _, n: too_long())

@@ -232,7 +232,7 @@ async def test_a_compacted_teammate_keeps_its_orders_word_for_word(walker: Walke
     (message,) = found[0].messages[:1]
     asked = message.text.partition("</asked-so-far>")[0]
     assert "Use  tabs.\nNever push." in asked and asked.count("Use  tabs.") == 1
-    assert "Only the <b>north</b>\n wall." in asked and 'teammate_id="team-lead"' in asked
+    assert "Only the <b>north</b>\n wall." in asked and '\n<teammate-message teammate_id="team-lead"' in asked
     assert "use spaces" not in asked and "done long ago" not in message.text
     assert "Two coats.\n\n  Mind &lt;/still-true> edges." in message.text
 

@@ -170,9 +170,9 @@ def test_what_a_killed_process_had_not_read_brings_it_back_and_the_program_ends_
 
 
 @pytest.mark.spec("T12", "E7", "X2", "T6")
-def test_one_that_never_comes_up_is_left_alone_and_tried_again_at_the_next_start(program: Program) -> None:
+def test_one_that_never_reads_its_mail_is_left_alone_and_tried_again_at_the_next_start(program: Program) -> None:
     script = {"main": [CREATE, mate("ada"), *["on"] * 20], "ada": [bash("echo up >> log"), "ready"]}
-    broken = {"TEAMWRIGHT_TEAMMATE_CRASHPOINT": "transcript.append"}
+    broken = {"TEAMWRIGHT_TEAMMATE_CRASHPOINT": "letters.taken"}
     for place in options("local", program):
         ran = program.prompt(script, FREE, *place, env=broken)
         assert ran.rc == 0, ran.err

@@ -20,6 +20,7 @@ from team_steps import (
     members,
     say,
     shutdown,
+    state_of,
     texts,
     until,
 )
@@ -79,7 +80,7 @@ async def test_what_waits_for_a_busy_teammate_is_read_once_together_and_in_order
     }
     async with crew(walker, scripts) as play:
         await play.say("go")
-        await heard(play, "main", 'teammate_id="bob"')
+        await until(lambda: state_of(play, "bob") == "idle")
         await play.session.teamwork.mail.say(member(play, "team-lead"), "ada", "from the lead", "s", "c1")  # type: ignore[arg-type]
         go.set()
         with anyio.fail_after(LIMIT):

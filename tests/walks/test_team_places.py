@@ -373,3 +373,32 @@ def test_remote_without_an_engine_is_told_and_replaced_by_what_works(program: Pr
     script = {"main": [CREATE, mate("ada"), "on", "on"], "ada": ["ready"]}
     ran = program.prompt(script, FREE, "--teammate-mode", "remote")
     assert ran.rc == 0 and "There is no engine, so teammates run here" in ran.err
+
+
+@pytest.mark.spec("C7", "E6")
+def test_a_teammate_is_read_by_its_name_and_a_wrong_id_is_told_what_there_is(
+    program: Program, place: list[str]
+) -> None:
+    script = {
+        "main": [
+            CREATE,
+            tool("TaskCreate", subject="Build it", description="now", owner="nobody-yet"),
+            mate("ada"),
+            "on",
+            [
+                tool("TaskOutput", task_id="ada@crew"),
+                tool("TaskOutput", task_id="ada"),
+                tool("TaskStop", task_id="ada"),
+                tool("TaskOutput", task_id="1"),
+                tool("TaskStop", task_id="#1"),
+            ],
+            "on",
+        ],
+        "ada": ["I have looked: all is well."],
+    }  # fmt: skip
+    ran = program.prompt(script, FREE, *place)
+    address, name, stop, number, stop_number = ran.tool_results[3:]
+    assert ran.rc == 0 and not address[1] and not name[1], ran.err
+    assert "I have looked: all is well." in address[0] and "ada@crew" in name[0] and "idle" in name[0]
+    assert stop[1] and "its id is ada@crew" in stop[0]
+    assert all(wrong and "task list" in text and "ada@crew" in text for text, wrong in (number, stop_number))

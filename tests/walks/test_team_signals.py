@@ -2,11 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
-from team_steps import create, inbox, mate, say, scene, shutdown, task, texts, update
+from team_steps import create, inbox, mate, say, scene, shutdown, state_of, task, texts, until, update
 
 from conftest import Walker
 from crew import LIMIT, Crew, after, crew, ended_calls
@@ -27,6 +28,14 @@ def of_lead(play: Crew) -> list[Request]:
 
 def of_mate(play: Crew, name: str) -> list[Request]:
     return [r for r in play.model.requests if f"\nSCRIPT:{name}\n" in r.messages[0].text]
+
+
+def once_idle(state: Callable[[], str], step: Any) -> Any:
+    async def play(_: Request) -> Any:
+        await until(lambda: state() == "idle")
+        return step
+
+    return play
 
 
 def records(request: Request, kind: str = "idle_notification") -> list[dict[str, Any]]:
@@ -53,6 +62,56 @@ async def test_the_last_words_of_one_that_wrote_to_the_lead_start_no_turn(walker
     assert records(of_lead(play)[-1]) == [
         {"type": "idle_notification", "idleReason": "available", "lastMessage": "I told the lead."}
     ]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("L1", "K5")
+async def test_a_completion_that_the_lead_was_told_of_wakes_it_once(walker: Walker) -> None:
+    scripts = {
+        "main": [create(), task("a", "x"), mate("ada"), "on"],
+        "ada": [[update("1", status="completed", owner="ada"), say("team-lead", "#1 is done")], "The lead knows."],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+    woken = of_lead(play)[4:]
+    assert len(woken) == 1 and "#1 is done" in texts(woken[0]) and not records(woken[0])
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("L1", "Q6", "T12")
+async def test_reports_wait_until_nobody_works_and_cost_one_request(walker: Walker) -> None:
+    """Both members report by their last words alone."""
+    scripts = {
+        "main": [create(), task("a", "x"), [mate("ada"), mate("ben")], "on"],
+        "ada": [once_idle(lambda: state_of(play, "ben"), "and the docs are")],
+        "ben": [update("1", status="completed", owner="ben"), "the code is done"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+    woken = of_lead(play)[4:]
+    assert len(woken) == 1
+    assert [record["lastMessage"] for record in records(woken[0])] == ["the code is done", "and the docs are"]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("L1")
+@pytest.mark.parametrize(("words", "woken"), [("I told cleo.", 0), ("May I drop the table?", 1)])
+async def test_words_after_a_peers_message_wake_the_lead_only_if_they_ask(
+    walker: Walker, words: str, woken: int
+) -> None:
+    async def slowly(_: Request) -> Any:
+        await until(lambda: play.session.main.resting and "pinged" in texts(of_lead(play)[-1]))
+        return words
+
+    scripts = {
+        "main": [create(), [mate("ada"), mate("ben")], "on"],
+        "ada": [say("team-lead", "ready"), "on", slowly],
+        "ben": [once_idle(lambda: state_of(play, "ada"), [say("ada", "ping"), say("team-lead", "pinged")]), "on"],
+    }
+    async with crew(walker, scene(scripts)) as play:
+        await play.play()
+    told = [record.get("lastMessage") for record in records(of_lead(play)[-1])]
+    assert (words in told) == bool(woken)
 
 
 @pytest.mark.anyio

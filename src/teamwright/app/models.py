@@ -11,11 +11,13 @@ from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, check_numbers
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ModelError
+from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Model
 from teamwright.core.text import shown, whole_number
 from teamwright.models.catalog import PLANNED, Catalog, default_model, is_default
 from teamwright.models.providers import KeySource, Providers, ProviderSettings
 from teamwright.models.routed import RoutedModel
+from teamwright.store.settings.schema import Settings
 
 GIVEN = "script/given"  # stands for a model object made by the caller
 RETRIES = 10
@@ -78,6 +80,7 @@ def _routed(
     think: bool = True,
     betas: Sequence[str] = (),
     display: str = "",
+    usd: float | None = None,
 ) -> Models:
     own = workspace.own
     catalog = Catalog.load(own.windows)
@@ -98,7 +101,7 @@ def _routed(
         key_source=source,
         meanwhile=_expect_calls,
     )
-    routed = RoutedModel(catalog, providers, tuple(named), dict(given), think)
+    routed = RoutedModel(catalog, providers, tuple(named), dict(given), think, usd)
     return Models(routed, None, None, None, catalog, tuple(named))
 
 
@@ -134,13 +137,23 @@ def _located(models: Models, name: str, workspace: Workspace) -> str:
         raise ModelError(f"{where}: {error}", error.fault) from None
 
 
+def build_limits(limits: Limits, settings: Settings) -> Limits:
+    """The command line's limits, or else those of the settings."""
+    budget = settings.own.budget
+    usd = budget.usd if limits.usd is None else limits.usd
+    return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
+
+
 def open_models(options: Options, workspace: Workspace) -> Models:
     said = workspace.env.get("TEAMWRIGHT_MAX_RETRIES", "")
     given = {GIVEN: options.own_model} if options.own_model else {}
     retries = int(said) if said else RETRIES
     off = workspace.settings.always_thinking is False or workspace.env.get(THINKING) == "0"
     think = options.think and not off
-    models = _routed(workspace, retries, given, think=think, betas=options.betas, display=options.thinking_display)
+    limits, own = build_limits(options.limits, workspace.settings), workspace.own
+    usd = limits.usd if options.known_prices and not limits.tokens and own.unknown_prices == "refuse" else None
+    display = options.thinking_display
+    models = _routed(workspace, retries, given, think=think, betas=options.betas, display=display, usd=usd)
     named = options.model if options.model and not is_default(options.model) else None
     model = GIVEN if options.own_model else named and models.resolve(named)
     fallback = options.fallback_model and models.resolve(options.fallback_model)

@@ -28,6 +28,7 @@ class Options(Struct, kw_only=True):
     cwd: Path
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     origin: Origin = Origin()
+    name: str | None = None  # of the session, in lists
     model: str | None = None
     own_model: Model | None = None  # e.g. a ScriptedModel; replaces `model`
     fallback_model: str | None = None
@@ -36,6 +37,7 @@ class Options(Struct, kw_only=True):
     thinking_display: str = ""  # "summarized", "omitted"; empty: the provider's default
     betas: Sequence[str] = ()  # of the provider's API
     limits: Limits = Limits()
+    known_prices: bool = False  # refuse a budget in dollars for models whose price is not known
     system_prompt: str | None = None
     append_system_prompt: str = ""
     mode: Mode | None = None

@@ -75,6 +75,7 @@ class Services:
         self.hurry = store.hurry
         self.sandbox_setup, self.telemetry_wanted = setup.sandbox, setup.telemetry
         self.main, self.since = AgentId(store.session), now_ms() if since is None else since
+        self.unheard: Sequence[AgentId] = ()  # ended agents for which an earlier process stored words
         self.left_remote: Sequence[JobRow] = ()  # those that an earlier process started on workers
         root = self.workspace.home.root
         log = LogFile(root / "logs" / "teamwright.log", store.session, self.without_keys)

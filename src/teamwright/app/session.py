@@ -25,7 +25,7 @@ from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.resume import Opened, close_open_calls, open_history
 from teamwright.runtime.services import SessionPlan
 from teamwright.runtime.session import Session
-from teamwright.store.files.paths import STATE, Home
+from teamwright.store.files.paths import STATE, Home, write_name
 from teamwright.store.files.transcripts import Transcript
 from teamwright.store.tables.state import NOTHING_LEFT, StateStore, now_ms
 
@@ -116,6 +116,8 @@ async def _open(services: Services, opened: Opened) -> Session:
     own, state, space = workspace.settings.own, services.store.state, services.store.space
     services.extensions.add_hooks()
     main = make_main(services, opened)
+    if options.name:
+        write_name(opened.files, options.name)
     if opened.new:
         words = definition.initial_prompt if definition is not None else ""
         if services.sandbox_setup is not None:
@@ -198,8 +200,9 @@ async def _take_over(services: Services, opened: Opened) -> None:
     rows = await services.jobs.settle_after_crash(remains, held=held)
     if agents:
         _know(services, agents, rows)
-        known = services.spawner.known
-        services.spawner.waited_for = [id for id in waited_for if id in known and id not in held]
+        services.unheard = (
+            [id for id in waited_for if id in services.spawner.known and id not in held] if waited_for else ()
+        )
     if any(row.kind == "remote" for row in rows) and not options.origin.fork:
         services.left_remote = rows
     if opened.history.open_calls:

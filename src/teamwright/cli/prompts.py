@@ -5,6 +5,9 @@ from teamwright.cli.commands import COMMANDS
 TYPE_CHECKING = False  # as in the package itself
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Coroutine
+
+    from teamwright.app import Options
 
 
 def run_prompt(args: list[str]) -> int:
@@ -25,16 +28,26 @@ def run_prompt(args: list[str]) -> int:
     if not found.print and found.input_format != "stream-json":
         check_command(found.prompt or "", COMMANDS)
         return _run_app(found)
-    import anyio
+    from functools import partial
 
     from teamwright.surfaces.headless.run import run
 
-    return anyio.run(run, headless_of(found), options_of(found))
+    return _run(found, options_of(found), partial(run, headless_of(found)))
+
+
+def _run(
+    found: "argparse.Namespace", options: "Options", run: "Callable[[Options], Coroutine[None, None, int]]"
+) -> int:
+    import anyio
+
+    if found.worktree is None:
+        return anyio.run(run, options)
+    from teamwright.app.session_tree import run_in_worktree
+
+    return anyio.run(run_in_worktree, options, found.worktree, run)
 
 
 def _run_app(found: "argparse.Namespace") -> int:
-    import anyio
-
     from teamwright.surfaces.headless.arguments import options_of
     from teamwright.surfaces.terminal.run import check_terminal, run_terminal
 
@@ -43,9 +56,8 @@ def _run_app(found: "argparse.Namespace") -> int:
 
     pick = found.resume == ""
     found.resume = found.resume or None
-    options = options_of(found)
 
-    async def show_app() -> int:
+    async def show_app(options: "Options") -> int:
         return await run_terminal(options, keep_door, prompt=found.prompt, pick=pick)
 
-    return anyio.run(show_app)
+    return _run(found, options_of(found), show_app)

@@ -37,6 +37,7 @@ class ModelError(TeamwrightError):
         self.fault: Fault = fault
         self.status = status
         self.said = said  # the provider's own words, if there were any
+        self.lost = False  # the last attempt was sent and not refused: the provider may bill it
 
 
 class UsageError(TeamwrightError):

@@ -16,10 +16,46 @@ Tries = Literal["no", "few", "many"]  # how many retries it is worth
 SHOWN = 300  # characters quoted from a server's message
 COMPACT = " Compact it, start a new one, or use a model with a larger window."
 _KEY = re.compile(r"\b(sk|key|gsk|xai)-[A-Za-z0-9_*.-]{8,}")
-_CONTEXT = re.compile(
-    r"prompt is too long|context_length_exceeded|exceed_context_size|exceeds the available context size"
-    r"|maximum context length|exceed context limit|exceeds the context window",
-    re.IGNORECASE,
+# How servers say that a conversation does not fit; what none of these covers is judged by its size.
+TOO_LONG = (
+    "prompt is too long",  # Anthropic, Fireworks
+    "exceed context limit",
+    "context_length_exceeded",  # OpenAI and many others
+    "maximum context length",
+    "exceeds the context window",
+    "reduce the length of the messages",  # Groq, Cerebras
+    "reduce your prompt",
+    "string_above_max_length",
+    "input is too long",  # Bedrock
+    "too many input tokens",
+    "exceeds the maximum number of tokens",  # Gemini
+    "maximum prompt length",  # xAI
+    "exceeded model token limit",  # Moonshot
+    "context window exceeds limit",  # MiniMax
+    "context_window_exceeded",  # Z.ai
+    "prompt exceeds max length",
+    "range of input length should be",  # Qwen
+    "exceed max message tokens",  # Volcengine
+    "prompt tokens too long",  # Baidu
+    "max input characters",
+    "too many tokens",  # Cohere
+    "longer than the model's context length",  # Together, SGLang
+    "maximum supported sequence length",  # SambaNova
+    "context window limit",  # Cloudflare
+    "prompt token count of",  # GitHub
+    "contextwindowexceeded",  # LiteLLM
+    "exceed_context_size",  # llama.cpp
+    "exceeds the available context size",
+    "exceed context window",
+    "maximum model length",  # vLLM
+    "max_model_len",
+    "max_seq_len",
+    "max_input_len",  # TensorRT-LLM
+    "`max_new_tokens` must be <=",  # Text Generation Inference
+    "`inputs` must have less than",
+    "prompt too long",  # Ollama
+    "greater than the context length",  # LM Studio
+    "context length of only",
 )
 # Some servers answer these with status 500 or 404, although only a different request could succeed.
 _UNFIT = re.compile(
@@ -78,12 +114,16 @@ def read_error(data: bytes) -> tuple[str, str]:
     except (msgspec.DecodeError, RecursionError, ValueError):
         text = data[: SHOWN * 8].decode("utf-8", "replace")
         return "", "" if text.lstrip().startswith("<") else clean(text)
+    if isinstance(value, list):
+        value = next(iter(cast("list[Any]", value)), None)
     fields = as_object(value)
     error: Any = fields.get("error", fields)
     if isinstance(error, dict):
         inner = cast("dict[str, Any]", error)
         kind = " ".join(str(inner[k]) for k in ("type", "code") if isinstance(inner.get(k), (str, int)))
-        return clean(kind), clean(str(inner.get("message") or inner.get("detail") or ""))
+        message = str(inner.get("message") or inner.get("detail") or "")
+        behind = as_object(inner.get("metadata")).get("raw")  # what the server behind a gateway said
+        return clean(kind), clean(f"{message}: {behind}" if isinstance(behind, str) else message)
     return "", "" if error is None else clean(str(error))
 
 
@@ -125,7 +165,7 @@ def by_status(place: Endpoint, status: int, kind: str, message: str, after: floa
 
 def _is_too_long(place: Endpoint, status: int, told: str) -> bool:
     too_much = status == 413 and place.wire == "anthropic"
-    return too_much or ((status < 429 or status == 500) and _CONTEXT.search(told) is not None)
+    return too_much or (status not in (429, 529) and any(words in told.lower() for words in TOO_LONG))
 
 
 def _for_now(place: Endpoint, status: int, told: str, said: str, after: float | None) -> Failed | None:

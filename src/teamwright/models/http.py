@@ -75,9 +75,10 @@ class StreamListener(Protocol):
 class _Body(aiohttp.Payload):
     """Writes pieces in a row under one Content-Length, without joining them all or encoding them again."""
 
-    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence, sent: Callable[[], None]) -> None:
+    def __init__(self, pieces: Sequence[Bytes], silence: ServerSilence, left: Callable[[], None]) -> None:
         super().__init__(pieces, content_type="application/json")
-        self._pieces, self._silence, self._sent = pieces, silence, sent
+        self._pieces, self._silence, self._left = pieces, silence, left
+        self.sent = False
         self._size = sum(map(len, pieces))
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -85,7 +86,8 @@ class _Body(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         await self._write_all(writer)
-        self._sent()
+        self.sent = True
+        self._left()
         self._silence.broken()
 
     async def _write_all(self, writer: AbstractStreamWriter) -> None:
@@ -139,13 +141,15 @@ class HttpClient:
     ) -> None:
         """Sends one request and passes the answer to `listener`. Every failure is raised as Failed."""
         silence = ServerSilence(self._silence)
+        data = _Body(body, silence, self._has_left)
         try:
             with silence.scope:
-                await self._exchange(place, url, headers, body, listener, silence)
+                await self._exchange(place, url, headers, data, listener, silence)
             if silence.scope.cancelled_caught:
                 raise faults.silent(place, self._silence)
         except ModelError as error:  # a server may echo our own key
             error.args = (_without_keys(str(error), url, headers),)
+            error.lost = data.sent and error.status is None
             raise
 
     async def _exchange(
@@ -153,14 +157,14 @@ class HttpClient:
         place: Endpoint,
         url: str,
         headers: Mapping[str, str],
-        body: Sequence[Bytes],
+        body: "_Body",
         listener: StreamListener,
         silence: ServerSilence,
     ) -> None:
         try:
             async with self._open().post(
                 url,
-                data=_Body(body, silence, self._has_left),
+                data=body,
                 headers=headers,
                 allow_redirects=False,  # the key must not go to another host
                 proxy=(proxy := _proxy(url, self._env)),

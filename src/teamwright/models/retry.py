@@ -64,7 +64,8 @@ async def persist(attempt: Callable[[], Awaitable[T]], patience: Patience, brake
                 raise _given_up(failed, failures) from failed
             if failed.after and failed.status in (429, 529):
                 brake.press(patience.clock() + failed.after)
-            on_delta(Retrying(failures, _most(failed, patience), wait, str(failed), failed.fault, failed.status))
+            most, status = _most(failed, patience), failed.status
+            on_delta(Retrying(failures, most, wait, str(failed), failed.fault, status, failed.lost))
         await patience.sleep(wait)
 
 
@@ -93,4 +94,6 @@ def _given_up(failed: Failed, failures: int) -> ModelError:
         text += f" It asks for {round((failed.after or 0.0) / 60)} minutes of patience, which is too long to wait here."
     elif failures > 1:
         text += f" Gave up after {failures} attempts."
-    return ModelError(text, failed.fault, status=failed.status, said=failed.said)
+    error = ModelError(text, failed.fault, status=failed.status, said=failed.said)
+    error.lost = failed.lost
+    return error

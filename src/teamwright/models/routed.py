@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from teamwright.core.data.extensions.search import WebQuery
-from teamwright.core.data.message import Reply, Request
+from teamwright.core.data.message import Reply, Request, Usage
 from teamwright.core.errors import ModelError
 from teamwright.core.ports import Model, OnDelta
 from teamwright.models.catalog import Catalog
+from teamwright.models.prices import cost
 from teamwright.models.providers import Providers
 
 if TYPE_CHECKING:
@@ -17,18 +18,31 @@ if TYPE_CHECKING:
     from teamwright.models.web_search import SearchModel
 
 
+UNPRICED = "The price of {model} is not known, so it does not count towards the budget of ${usd:g}."
+ADVICE = (
+    "Add a limit of tokens (`--task-budget`, `teamwright.budget.tokens`), or set `teamwright.unknownPrices` to `allow`."
+)
+
+
+def is_priced(name: str) -> bool:
+    return cost(name, Usage()) is not None
+
+
 class RoutedModel(Struct, eq=False):
-    """`opened` holds models by full name: those already used, and those supplied by code."""
+    """`opened` holds models by full name: those already used, and those supplied by code. `usd`: a budget that must
+    count them all."""
 
     catalog: Catalog
     providers: Providers
     named: Collection[str]
     opened: dict[str, Model]
     think: bool = True
+    usd: float | None = None
 
     def open(self, name: str) -> Model:
         """Raises ModelError if the provider is unusable: no key, no such provider."""
         if name not in self.opened:
+            self._check_price(name)
             info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
                 from teamwright.models.scripted import ScriptedModel  # noqa: PLC0415
@@ -43,11 +57,16 @@ class RoutedModel(Struct, eq=False):
     def check(self, name: str) -> None:
         """Raises what `open` would. Leaves the slow import of a provider's client to the first request."""
         if name not in self.opened:
+            self._check_price(name)
             info = self.catalog.resolve(name, named=self.named)
             if info.provider == "script":
                 self.open(name)
             else:
                 self.providers.check(info.provider)
+
+    def _check_price(self, name: str) -> None:
+        if self.usd is not None and not is_priced(name):
+            raise ModelError(f"{UNPRICED.format(model=name, usd=self.usd)} {ADVICE}", "config")
 
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         model, provider = self.open(request.model), request.model.partition("/")[0]

@@ -8,7 +8,7 @@ import msgspec
 
 from teamwright.core.errors import SettingsError, StoreError
 from teamwright.osfiles.locks import hold
-from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.private import make_dirs, replace_file
 
 LOCK_SECONDS = 5.0
 
@@ -18,7 +18,7 @@ def alone_with(file: Path, state: Path) -> Generator[None]:
     """Locks the file against changes by other processes. Errors inside are reported as errors of the file."""
     try:
         for path in (state, file.parent, state / "run"):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_dirs(path)
         lock = hold(state / "run" / f"{file.stem}.lock", wait=LOCK_SECONDS)
         if lock is None:
             raise StoreError(f"{file}: another process is changing it; try again")

@@ -12,18 +12,22 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: the file 
 
 def make_dir(path: Path) -> Path:
     """Creates the directory and missing parents with mode 0700; existing ones stay unchanged."""
-    if path.is_dir():
-        return path
-    make_dir(path.parent)
     try:
-        path.mkdir(0o700)
-        path.chmod(0o700)  # the umask may have cleared bits
-    except FileExistsError:
-        if not path.is_dir():
-            raise StoreError(f"{path} is in the way: a directory is needed there. Move that file away.") from None
+        make_dirs(path)
+    except FileExistsError as error:
+        raise StoreError(f"{error.filename} is in the way: a directory is needed there. Move that file away.") from None
     except OSError as error:
         raise fault("make", path, error) from error
     return path
+
+
+def make_dirs(path: Path) -> None:
+    """The core of `make_dir`, for callers that report an OSError in their own words."""
+    if path.is_dir():
+        return
+    make_dirs(path.parent)
+    path.mkdir(0o700, exist_ok=True)
+    path.chmod(0o700)  # the umask may have cleared bits
 
 
 def open_file(path: Path, flags: int) -> int:

@@ -42,6 +42,7 @@ class AskedTurn(Struct):
 
     letter: LetterId
     taken: bool = False
+    _cut: str = ""  # words that were cut off at the output limit, and that the next reply continues
     _answer: TurnEnded | None = None  # what it said without asking for more, until something sends it on
 
     def hear(self, event: Event) -> TurnEnded | None:
@@ -54,7 +55,10 @@ class AskedTurn(Struct):
                 return self._answer
             case Replied(message, stop) if self.taken:
                 done = bool(message.blocks) and not message.calls and stop not in ("max_tokens", "pause")
-                self._answer = TurnEnded("done", message.text, stop=stop) if done else None
+                words = self._cut + message.text
+                self._answer = TurnEnded("done", words, stop=stop) if done else None
+                goes_on = stop == "max_tokens" and not message.calls
+                self._cut = words if goes_on or not message.blocks else ""
             case Reminded():
                 self._answer = None
             case TurnEnded() if self.taken:
@@ -165,6 +169,8 @@ class TextStream:
             self.end = replace(end, data=self._data)
             self._asked.over.set()
             watch.close()
+            if self._session.raised:
+                raise self._session.raised.pop(0)
         elif self._turn.taken:
             self._take(event)
 

@@ -141,6 +141,9 @@ class Services(Protocol):
         ...
 
     @property
+    def unheard(self) -> "Sequence[AgentId]": ...
+
+    @property
     def left_remote(self) -> "Sequence[JobRow]":
         """Jobs that an earlier process of this session started on workers, running or ended."""
         ...

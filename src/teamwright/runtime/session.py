@@ -48,6 +48,7 @@ class Session:
         self.home, self.engine = plan.home, plan.engine
         self.left_at_work = ""  # words about agents on workers that go on after the session's end
         self.checks_ops = False  # whether what is submitted comes from code that nobody may have type-checked
+        self.raised: list[Exception] = []  # by the caller's own functions: `ask` raises it
         self._arriving, self._hurried = anyio.CancelScope(), False
         self._group = anyio.create_task_group()
         if plan.listens:
@@ -106,7 +107,8 @@ class Session:
         try:
             with self._arriving:
                 await self.brought.arrive()
-            await self.services.spawner.resume_waited_for()
+            if self.services.unheard:
+                await self.services.spawner.hear(self.services.unheard)
             if not self._plan.driven:
                 await self.supervisor.live_as_main(self.main)
         finally:

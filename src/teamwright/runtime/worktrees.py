@@ -180,6 +180,8 @@ class Worktrees:
         """Move the agent into a worktree."""
         if stay := self._stays.get(agent):
             raise ToolError(f"You are in the worktree {stay.tree.name} already. Leave it with ExitWorktree first.")
+        if "+" in name:
+            raise ToolError(f"`{shown(name, 80)}` cannot name a worktree: write `/` where its directory has `+`.")
         before = self._read(agent)  # of an earlier run: the agent goes back to where it first came from
         again = before.tree.name if before and is_directory(before.tree.path) else ""
         tree = await self.open(desk.cwd, agent, name or again or f"{agent}-{os.urandom(3).hex()}")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from teamwright.core.errors import UsageError
 from teamwright.core.text import closest, shown
 
+OPTION_CUTOFF = 0.7  # similarity of an option to a known one, without the dashes: below it, none was meant
 COMMAND_CUTOFF = 0.75  # similarity of a single word to a command: below it, the word is a prompt
 _WIDTH = 79
 _UNKNOWN = "unrecognized arguments: "
@@ -111,6 +112,19 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+_KEYS = "set ANTHROPIC_API_KEY or OPENAI_API_KEY; `teamwright doctor` checks it"
+_UPDATE = "use what installed it, such as `pip install -U teamwright` or `uv tool upgrade teamwright`"
+ELSEWHERE: Mapping[str, str] = {  # commands of other programs, and what to do here
+    "update": _UPDATE,
+    "upgrade": _UPDATE,
+    "install": f"it is installed; to update it, {_UPDATE}",
+    "login": _KEYS,
+    "auth": _KEYS,
+    "setup-token": _KEYS,
+    "logout": "unset the key's variable, such as ANTHROPIC_API_KEY",
+    "resume": "`teamwright --resume ID` resumes a session, `teamwright --continue` the last one here",
+    "continue": "`teamwright --continue` resumes the last session here",
+}
 _DESCRIBING: ContextVar[bool] = ContextVar("describing", default=False)
 
 
@@ -168,12 +182,13 @@ class Parser(ArgumentParser):
         raise UsageError(f"{self._command}: {message}" if self._command else message)
 
     def _unknown(self, words: list[str]) -> str:
-        known = [option for option in self._option_string_actions if option.startswith("--")]
+        known = [option[2:] for option in self._option_string_actions if option.startswith("--")]
         for word in words:
             name = word.partition("=")[0]
             if word.startswith("-"):
-                meant = did_you_mean(name, known)
-                return f"there is no option {name}{meant or f'; `{self.prog} --help` lists them'}"
+                meant = closest(name.lstrip("-"), known, OPTION_CUTOFF)
+                hint = f"did you mean --{meant}?" if meant else f"`{self.prog} --help` lists them"
+                return f"there is no option {name}; {hint}"
         if self._command:
             return f"unexpected: {' '.join(words)}; `{self.prog} --help` shows its use"
         return f"unexpected: {' '.join(words)}; put a prompt of several words in quotes"
@@ -215,7 +230,10 @@ def _listed(commands: Mapping[str, str]) -> str:
 
 
 def check_command(word: str, commands: Iterable[str]) -> None:
-    """Raise UsageError for a single word that is nearly the name of a command: it was meant as one."""
+    """Raise UsageError for a single word that is nearly the name of a command, or is one of other programs: it was
+    meant as one."""
+    if word in ELSEWHERE:
+        raise UsageError(f"there is no command {word}: {ELSEWHERE[word]}. `teamwright -p {word}` sends it as a prompt")
     if not word.startswith("-") and word.split() == [word] and (meant := closest(word, commands, COMMAND_CUTOFF)):
         if meant == word:
             raise UsageError(f"a command comes before its options: `teamwright {word} ...`")

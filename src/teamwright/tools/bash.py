@@ -134,7 +134,7 @@ class BashTool:
         lines = [printed or ("" if answer else "(no output)"), *map(visible, notes), words]
         data: dict[str, Any] = {"exitCode": code, "interrupted": ended.timed_out}
         if refused is not None:
-            lines.append(visible(refused.words(place.mode, leaves=self._leaves)))
+            lines.append(visible(refused.words(place.mode)))
             data["sandbox"] = refused.data()
         text = "\n".join(line for line in lines if line)
         if capture.path:

@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio.to_thread
 import msgspec
@@ -15,6 +15,7 @@ from teamwright.core.data.message import Content, Image, Text, ToolSpec, words_o
 from teamwright.core.errors import ToolError
 from teamwright.core.policies.normalize import DEEPEST, is_deep
 from teamwright.core.ports import Outcome, ToolContext
+from teamwright.core.text import neutral
 from teamwright.runtime.extensions.mcp_connection import ServedTool
 from teamwright.tools.bounds import bounded, visible
 
@@ -27,7 +28,7 @@ _TOP_LEVEL = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$schema",
 class McpTool:
     def __init__(self, offer: ServedTool) -> None:
         self.spec = ToolSpec(
-            offer.name, visible(offer.tool.description)[:MOST_DESCRIPTION], _schema(offer), offer.tool.read_only
+            offer.name, _described(offer.tool.description)[:MOST_DESCRIPTION], _schema(offer), offer.tool.read_only
         )
         self._offer = offer
 
@@ -47,6 +48,7 @@ def _schema(offer: ServedTool) -> dict[str, Any]:
     schema: dict[str, Any] = {key: value for key, value in tool.schema.items() if key not in _TOP_LEVEL}
     try:
         fits = len(msgspec.json.encode(schema)) <= MOST_SCHEMA
+        schema = _with_words(schema)
     except RecursionError:
         fits = False
     if not fits or not isinstance(schema.get("properties", {}), dict):
@@ -54,6 +56,22 @@ def _schema(offer: ServedTool) -> dict[str, Any]:
     schema.setdefault("properties", {})
     schema["type"] = "object"
     return schema
+
+
+def _with_words(part: Any) -> Any:
+    """The schema, with its words for the model made safe; names and values that calls must match stay."""
+    if isinstance(part, list):
+        return [_with_words(one) for one in cast("list[Any]", part)]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: _described(value) if name in ("description", "title") and isinstance(value, str) else _with_words(value)
+        for name, value in cast("dict[str, Any]", part).items()
+    }
+
+
+def _described(words: str) -> str:
+    return neutral(visible(words))
 
 
 def _data(found: Any) -> dict[str, Any] | None:

@@ -55,6 +55,7 @@ def test_a_line_of_excluded_commands_leaves(line: str) -> None:
         "docker ps & ls",
         "cd x && docker ps",
         "A=1 docker ps",
+        "A='; id' bash -c 'docker ps'",
         "PATH=. docker ps",
         "export A=1; docker ps",
         "timeout 5 docker ps",

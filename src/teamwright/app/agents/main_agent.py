@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from teamwright.app.agents.prompts import main_system, roots_of
-from teamwright.app.models import GIVEN, chosen_effort, default_of
+from teamwright.app.models import GIVEN, build_limits, chosen_effort, default_of
 from teamwright.core.data.conversation.history import History
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.event import Rendered
 from teamwright.core.permissions.consent import Mode
-from teamwright.core.policies.budget import Limits
 from teamwright.core.ports import Desk, Tool
 from teamwright.host.files.mounts import is_near
 from teamwright.models.prices import cost
+from teamwright.models.routed import UNPRICED, is_priced
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.limits.meter import AgentMeter
 from teamwright.runtime.agents.resume import Opened
@@ -53,11 +53,14 @@ def _spec(services: "Services", history: History) -> AgentSpec:
     limits = build_limits(options.limits, settings)
     if limits.turns is None:
         limits = replace(limits, turns=own.max_turns)
+    model = _model(services, history)
+    if limits.usd is not None:
+        _check_prices(services, model, limits.usd)
     return AgentSpec(
         id=services.main,
         name="main",
         kind="main",
-        model=_model(services, history),
+        model=model,
         effort=options.effort or own.effort or (before.effort if before else chosen_effort(services.workspace)),
         toolset=services.registry.main_toolset(services.extensions.served(None)),
         desk=build_desk(services, history),
@@ -65,6 +68,15 @@ def _spec(services: "Services", history: History) -> AgentSpec:
         meter=AgentMeter(limits, cost, time.monotonic, time.monotonic()),
         approver="person" if services.asked else "nobody",
     )
+
+
+def _check_prices(services: "Services", model: str, usd: float) -> None:
+    """Say which models a budget in dollars does not count, or fail if it must count all."""
+    models = services.models
+    for name in dict.fromkeys(filter(None, (model, *(models.planned or ()), models.fallback))):
+        models.routed.check(name)
+        if not is_priced(name):
+            services.notes.append(UNPRICED.format(model=name, usd=usd))
 
 
 def _mode(wanted: Mode | None, settings: Settings) -> Mode:
@@ -134,13 +146,6 @@ def open_side_questions(services: "Services") -> "SideQuestions":
 
 def _today() -> str:
     return time.strftime("%Y-%m-%d")
-
-
-def build_limits(limits: Limits, settings: Settings) -> Limits:
-    """The command line's limits, or else those of the settings."""
-    budget = settings.own.budget
-    usd = budget.usd if limits.usd is None else limits.usd
-    return Limits(limits.turns, usd, limits.tokens or budget.tokens, limits.seconds or budget.seconds)
 
 
 def build_desk(services: "Services", history: History | None = None) -> Desk:

@@ -12,7 +12,7 @@ from teamwright.core.data.message import ToolSpec
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.ports import Desk
-from teamwright.core.text import shown
+from teamwright.core.text import neutral, shown
 from teamwright.library import instructions
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.prompt import (
@@ -186,5 +186,5 @@ def roots_of(services: "Services") -> tuple[Path, ...]:
 async def recall(services: "Services", agent: AgentId) -> list[str]:
     """What an agent must still know after its conversation was shortened."""
     jobs = services.jobs.unfinished(agent)
-    running = [f"Still at work for you: {j.description} ({j.kind} {j.id})" for j in jobs]
+    running = [f"Still at work for you: {neutral(j.description)} ({j.kind} {j.id})" for j in jobs]
     return [*running, *await services.teams.recall(agent)]

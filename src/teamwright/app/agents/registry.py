@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from teamwright.app.extensions.service import Configured, memory_folder
-from teamwright.app.landing.check import check_of
 from teamwright.app.options import Options
 from teamwright.app.workspace import Workspace, names_engine, passed_names
 from teamwright.core.data.definition import AgentDefinition
@@ -156,8 +155,10 @@ class AgentRegistry:
             self._workspace.env, self._passed, background=self.features.background, sandbox=self._sandbox
         )
         tools |= self._search_tools
-        if top_of(str(self._workspace.project)):
-            tools |= self._landing_tools()
+        if top_of(str(self._workspace.project)) and not self._options.hosted:  # a worker's clone has a queue of its own
+            from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
+
+            tools |= {LandTool.spec.name: LandTool()}
         tools |= {tool.spec.name: tool for tool in self._options.own_tools}
         rules, only, names = self._rules.rules, self._only, (*tools, *MADE)
         hidden = hidden_tools(rules, names) if rules.deny else set[str]()
@@ -170,14 +171,6 @@ class AgentRegistry:
         made = set(MADE) - hidden
         self._made = made if only is None else made & only  # made anew for each toolset
         return tools
-
-    def _landing_tools(self) -> dict[str, Tool]:
-        """The landing tool, in a repository with a known check: without a check nothing can land."""
-        if check_of(self._workspace) is None:
-            return {}
-        from teamwright.tools.agents.land import LandTool  # noqa: PLC0415
-
-        return {LandTool.spec.name: LandTool()}
 
     def main_toolset(self, served: Mapping[str, Tool]) -> Toolset:
         if self.main_definition is not None:

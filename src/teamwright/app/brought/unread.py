@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from teamwright.app.workspace import Workspace
 from teamwright.core.data.extensions.unread import Unread, in_one_line
 from teamwright.core.errors import SettingsError
-from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.private import make_dirs, replace_file
 from teamwright.osfiles.reading import read_plain
 
 if TYPE_CHECKING:
@@ -47,6 +47,6 @@ def news_of_unread(unread: Sequence[Unread], workspace: Workspace) -> str:
         if read_plain(file, len(told) + 1, follow=False) == told:
             return ""
     with suppress(OSError):  # then it is shown again
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_dirs(file.parent)
         replace_file(file, told, synced=False)
     return line

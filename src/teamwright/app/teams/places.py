@@ -31,6 +31,7 @@ SHARED = (
     "coordinator",
     "proactive",
     "fallback_model",
+    "known_prices",
     "effort",
     "may_bypass",
     "can_ask",

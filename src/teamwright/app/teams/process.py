@@ -3,7 +3,8 @@
 import time
 from collections.abc import Mapping
 
-from teamwright.app.agents.main_agent import build_desk, build_limits
+from teamwright.app.agents.main_agent import build_desk
+from teamwright.app.models import build_limits
 from teamwright.app.services import Services, lazy
 from teamwright.app.session import arm_crashpoint, open_engine
 from teamwright.app.setup import Setup, Store, read_setup

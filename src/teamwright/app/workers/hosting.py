@@ -58,9 +58,11 @@ _FIRST = 2  # lines that every transcript begins with
 
 
 class HostedServices(Services):
-    def __init__(self, setup: Setup, store: Store, charter: Charter, ground: "Ground", room: Room) -> None:
+    def __init__(
+        self, setup: Setup, store: Store, charter: Charter, ground: "Ground", room: Room, *, team: str
+    ) -> None:
         super().__init__(setup, store, charter.since)
-        self._charter, self._ground, self._room = charter, ground, room
+        self._charter, self._ground, self._room, self._team = charter, ground, room, team
         self._table = RemoteTable(ground.space.database)
         place = Place(str(room.path), str(self.workspace.user.resolve()), ground.name)
         asks = Consulting(self, self._table, charter, ground.news, place)
@@ -88,8 +90,10 @@ class HostedServices(Services):
         def roster(team: str) -> list[Member]:
             return self.teams.roster.members(team)
 
-        room = SharedRoom(self._room, self._table, roster)
-        return Hosting(self._charter.agent, self._ground.process, room)
+        agent = self._charter.agent
+        return Hosting(
+            agent, self._ground.process, SharedRoom(agent, self._ground.name, self._room, self._table, roster)
+        )
 
     def find_cwd(self, named: str) -> Path | None:
         """Where it was on another worker, mapped into the clone that is here."""
@@ -102,7 +106,8 @@ class HostedServices(Services):
     def agents(self) -> AgentFactory:
         factory = make_agents(self)
         factory.slots = self._ground.slots
-        factory.keeper = SavingKeeper(self._room, self.registry.catalog, self._saved, factory.keeper)
+        publish = self.hosting.room.publish if self._team else None
+        factory.keeper = SavingKeeper(self._room, self.registry.catalog, self._saved, factory.keeper, publish)
         return factory
 
     def _saved(self, event: TreeSaved) -> None:
@@ -154,7 +159,7 @@ async def open_hosted(ground: "Ground", remote: Remote) -> Hosted:
         site = Site(ground.home, BundleTable(space.database).of, space.objects, ground.fetch_from)
         room = await open_room(site, origin, past.saved)
         store = Store(charter.session, files, StateStore(space.database), lock, space=space, home=space.home)
-        services = HostedServices(_read_setup(ground, charter, room), store, charter, ground, room)
+        services = HostedServices(_read_setup(ground, charter, room), store, charter, ground, room, team=remote.team)
     except BaseException:
         lock.release()
         raise

@@ -45,6 +45,7 @@ class LandEntry(Struct, frozen=True):
     tries: int = 0
     queued: int = 0  # milliseconds since 1970
     changed: int = 0
+    place: int = 0  # in its queue, when it was queued
 
     @property
     def is_open(self) -> bool:

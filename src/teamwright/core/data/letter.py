@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from teamwright.core.data.message import Content, Message, Text
 from teamwright.core.ids import AgentId, CallId, JobId, LetterId
@@ -20,6 +19,7 @@ ELEMENTS = (  # elements that wrap the words of others
     "<attached-",
     "<shell-input>",
 )
+ASKS = "o-"  # how the ids of letters begin that ask a lead for its last message
 LEAD = "team-lead"  # the name under which members address their lead
 
 
@@ -97,13 +97,15 @@ SignalKind = Literal[
 class Signal(Struct, frozen=True, tag="signal", omit_defaults=True):
     """A record between teammates, as the reader's model sees it: one line of JSON. The runtime acts on the record.
 
-    A `quiet` signal starts no turn: it is delivered with the next letter.
+    A `quiet` signal starts no turn: it is delivered with the next letter. So is one that is `held`, as long as a
+    teammate is at work.
     """
 
     kind: SignalKind
     line: str
     color: str = ""
     quiet: bool = False
+    held: bool = False
 
 
 Body = Prompt | Said | Notice | Lines | Signal
@@ -133,13 +135,12 @@ def due(letters: Sequence[Letter], *, at_rest: bool) -> list[Letter]:
 
 
 def is_quiet(letter: Letter) -> bool:
-    return isinstance(letter.body, Signal | Notice) and letter.body.quiet
+    return not has_news(letter) or (isinstance(letter.body, Signal) and letter.body.held)
 
 
-def without_content(letter: Letter) -> Letter:
-    """A copy without content: it counts as delivered, and nobody sees it."""
-    body = letter.body
-    return replace(letter, body=replace(body, line="{}")) if isinstance(body, Signal) else letter
+def has_news(letter: Letter) -> bool:
+    """Whether its reader is woken for it, at once or when everybody rests."""
+    return not (isinstance(letter.body, Signal | Notice) and letter.body.quiet)
 
 
 def is_idle_notice(letter: Letter) -> bool:

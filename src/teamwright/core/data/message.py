@@ -222,6 +222,7 @@ class Retrying(Struct, frozen=True, tag="retrying"):
     reason: str
     fault: str
     status: int | None = None
+    lost: bool = False  # it was sent and not refused: the provider may bill it
 
 
 class PromptRead(Struct, frozen=True, tag="prompt_read"):

@@ -172,6 +172,10 @@ def is_kept_for(task: Task, name: str) -> bool:
     return task.agent is None and task.owner is not None and task.owner.casefold() == name.casefold()
 
 
+def owns(task: Task, by: Actor) -> bool:
+    return is_kept_for(task, by.name) if task.agent is None else task.agent == by.agent
+
+
 def given_back(task: Task, ask: Change, hold: Hold, by: Actor) -> tuple[AgentId, ...]:
     """The agents to whom the task is no longer offered automatically. One that gave it back stays among them even if it
     then edits the text."""

@@ -90,6 +90,7 @@ class Member(Struct, frozen=True):
     mode: Mode | None = None  # its own, ignoring plan mode; None: the session's
     effort: Effort | int | None = None
     description: str = ""
+    trouble: str = ""  # why the process that was to run it last could not
 
     @property
     def address(self) -> str:

@@ -33,7 +33,7 @@ from teamwright.core.permissions.patterns import (
     path_pattern,
     spelt,
 )
-from teamwright.core.permissions.prefixes import RUN_ANYTHING, prefix_of
+from teamwright.core.permissions.prefixes import prefix_of, reads_code, runs_anything
 from teamwright.core.permissions.programs import is_about_names, shown_by
 from teamwright.core.permissions.rules import (
     BASH,
@@ -244,15 +244,17 @@ def _judge_write(place: Place, runs: Runs, scene: Scene, *, whole: bool) -> Find
 
 
 def _suggestions(command: Command) -> tuple[str, ...]:
-    """A rule for the exact command, or for its known beginning unless that could run anything."""
+    """A rule for the exact command, or for its known beginning, unless that could run anything."""
     view = _ruled_view(command)
     if view is None:
         return ()
     words, known = view.words, _known(view.words)
+    if reads_code(words):
+        return ()
     if known == len(words) and sum(map(len, words)) <= 200:
         return (_rule_for(words),)
     beginning = words[: min(known, 2)]
-    if not beginning or any(word.rpartition("/")[2] in RUN_ANYTHING for word in beginning):
+    if not beginning or any(map(runs_anything, beginning)):
         return ()
     return (_rule_for((*beginning, "*")),)
 

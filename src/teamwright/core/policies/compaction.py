@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from teamwright.core.data.letter import ELEMENTS
 from teamwright.core.data.message import Block, Message, Text, ToolCall, ToolResult, user
 from teamwright.core.ids import CallId
 from teamwright.core.text import neutral
@@ -18,7 +19,7 @@ PROMPTS = 24_000  # characters of prompts that are kept verbatim
 _LONG_RESULT = 2_000  # characters kept of a tool result if the conversation does not fit
 _SHORTEST = 50  # characters kept of anything
 _NUMBER = re.compile(r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{3,})(?![\d.])")
-_MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size)\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
+_MOST_SAID = re.compile(r"(?:maximum|limit|available|window|n_ctx|size|[<>])\D{0,40}?(\d[\d,]{2,})", re.IGNORECASE)
 
 ASK = """\
 This conversation is about to be shortened: everything above will be replaced by what you write now. Nothing else of \
@@ -110,12 +111,13 @@ def asking(instructions: str = "", fault: str = "") -> Message:
 
 
 def shortened(summary: str, prompts: Sequence[str], facts: Sequence[str], *, go_on: bool) -> Message:
-    """The message that replaces the conversation: verbatim prompts, our records, the summary."""
+    """The message that replaces the conversation: verbatim prompts, our records (neutral already), the summary."""
     parts = ["This conversation was shortened. What follows is all that is left of its beginning."]
     if kept := _fitting(prompts):
-        parts.append("<asked-so-far>\n" + neutral("\n---\n".join(kept)) + "\n</asked-so-far>")
+        said = (words if words.startswith(ELEMENTS) else neutral(words) for words in kept)  # letters are neutral inside
+        parts.append("<asked-so-far>\n" + "\n---\n".join(said) + "\n</asked-so-far>")
     if facts:
-        parts.append("<still-true>\n" + neutral("\n".join(facts)) + "\n</still-true>")
+        parts.append("<still-true>\n" + "\n".join(facts) + "\n</still-true>")
     parts.append(f"<summary>\n{neutral(summary, 'summary')}\n</summary>")
     if go_on:
         parts.append(GO_ON)
@@ -205,6 +207,10 @@ def _without_middle(text: str, most: int) -> str:
     head = text[: _fits(text, most // 2)]
     tail = text[len(text) - _fits(text[::-1], most // 2) :]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out ...]\n{tail}"
+
+
+def names_tokens(complaint: str) -> bool:
+    return re.search(r"\btokens?\b", complaint, re.IGNORECASE) is not None
 
 
 def read_window(complaint: str) -> int | None:

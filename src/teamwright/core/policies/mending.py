@@ -1,7 +1,8 @@
 """Repairs a request that the provider keeps rejecting, by replacing the likely cause with a line of text.
 
 Pictures added since the last answered request are suspected first. If the complaint is about reasoning, the suspects
-are reasoning and other blocks that only the model that wrote them can read.
+are reasoning and other blocks that only the model that wrote them can read. If it is about calls, the suspects are
+their ids: what no model wrote is sent with ids that every provider takes.
 """
 
 import re
@@ -13,12 +14,14 @@ from msgspec.structs import replace
 from teamwright.core.data.conversation.history import History
 from teamwright.core.data.event import Mended, Replaced
 from teamwright.core.data.message import Block, Image, Message, Opaque, Reply, Text, Thinking, ToolResult
+from teamwright.core.policies.normalize import fit_id
 from teamwright.core.text import shown
 
 _OF_PICTURES = re.compile(r"image|picture|pixel|media.?type|multi.?modal|vision|base64", re.IGNORECASE)
 _OF_THOUGHTS = re.compile(r"thinking|signature|reasoning|unknown.*block|block.*type|server_tool", re.IGNORECASE)
 DECLINED = "the model declined to answer (refusal)"
 _LEFT_OUT = "[What stood here was left out: the model declined to answer it, and then what followed.]"
+_OF_CALLS = re.compile(r"tool.?(use|call)|function.?call|call.?id", re.IGNORECASE)
 _GONE = "[An image stood here. The provider refused the request with it, so it was left out: {}]"
 
 Change = Callable[[Message], Message]
@@ -28,10 +31,11 @@ def mend(history: History, complaint: str) -> Mended | None:
     """The replacements to try; None if nothing could be to blame."""
     if places := _suspect_pictures(history, complaint):
         return _change(history.messages, places, partial(_without_pictures, why=shown(complaint, 200)))
-    if not _OF_THOUGHTS.search(complaint):
-        return None
-    places = [n for n, message in enumerate(history.messages) if _thoughts(message)]
-    return _change(history.messages, places, _without_thoughts) if places else None
+    kinds = ((_OF_THOUGHTS, _thoughts, _without_thoughts), (_OF_CALLS, _odd_ids, _without_writer))
+    for pattern, is_suspect, change in kinds:
+        if pattern.search(complaint) and (places := [n for n, m in enumerate(history.messages) if is_suspect(m)]):
+            return _change(history.messages, places, change)
+    return None
 
 
 def _suspect_pictures(history: History, complaint: str) -> list[int]:
@@ -62,6 +66,10 @@ def _thoughts(message: Message) -> bool:
     return any(isinstance(b, Thinking | Opaque) for b in message.blocks)
 
 
+def _odd_ids(message: Message) -> bool:
+    return bool(message.model) and any(call.id != fit_id(call.id) for call in message.calls)
+
+
 def _without_pictures(message: Message, why: str) -> Message:
     words = Text(_GONE.format(why))
 
@@ -77,6 +85,10 @@ def _without_pictures(message: Message, why: str) -> Message:
 def _without_thoughts(message: Message) -> Message:
     blocks = tuple(b for b in message.blocks if not isinstance(b, Thinking | Opaque))
     return Message(message.role, blocks, message.model)
+
+
+def _without_writer(message: Message) -> Message:
+    return Message(message.role, message.blocks)
 
 
 # --- what the model declined to answer

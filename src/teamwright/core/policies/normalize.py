@@ -1,7 +1,10 @@
-"""Normalises what a model wrote before it is stored: unique safe ids, nothing empty, valid arguments."""
+"""Normalises what a model wrote before it is stored: unique ids, nothing empty, valid arguments; and fits ids and names
+to what every provider takes."""
 
 import re
+from base64 import b32encode
 from collections.abc import Container, Iterable
+from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +14,10 @@ from teamwright.core.data.message import Block, Message, Text, Thinking, ToolCal
 from teamwright.core.ids import CallId
 
 DEEPEST = 100  # levels of nested arguments
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+LONGEST_ID = 100_000  # characters: some gateways put a whole signature into an id
+_PLAIN_ID = re.compile(rf"[!#-\[\]-~]{{1,{LONGEST_ID}}}")  # looks the same inside JSON
+_FIT_ID = re.compile(r"[A-Za-z0-9]{9}")  # one provider takes nothing else, and all others take it
+_UNFIT_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def arguments(text: str | bytes) -> tuple[Raw, str]:
@@ -61,9 +67,20 @@ def admit(message: Message, used: Container[str]) -> Message | None:
 
 
 def _with_unique_id(call: ToolCall, used: Container[str], mine: set[str]) -> ToolCall:
-    base = _UNSAFE.sub("_", call.id)[:200] or "call"
-    unique, n = base, 1
+    """Keeps the id as it came: some gateways want it back byte for byte."""
+    unique, n = call.id if _PLAIN_ID.fullmatch(call.id) else fit_id(call.id), 1
     while unique in used or unique in mine:
         n += 1
-        unique = f"{base}_{n}"
-    return call if unique == call.id else msgspec.structs.replace(call, id=CallId(unique))
+        unique = fit_id(f"{call.id} {n}")
+    return call if unique == call.id else msgspec.structs.replace(call, id=unique)
+
+
+def fit_id(id: CallId | str) -> CallId:
+    """An id that every provider takes, always the same one for the same id."""
+    made = id if _FIT_ID.fullmatch(id) else b32encode(sha256(id.encode("utf-8", "replace")).digest())[:9].decode()
+    return CallId(made)
+
+
+def fit_name(name: str) -> str:
+    """A tool's name that every provider takes; it stays as it is if it was one that we offer."""
+    return _UNFIT_NAME.sub("_", name)[:64] or "unnamed"

@@ -1,14 +1,16 @@
 """Plans a spawn: a pure function from the request to a plan."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.definition import AgentDefinition, Isolation
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.judge import mode_allowed
 from teamwright.core.permissions.rules import AGENT, detail_rule, parse_rules
 
 FORK = "fork"
@@ -37,10 +39,11 @@ class Ask(Struct, frozen=True, kw_only=True):
 class SpawnCaller(Struct, frozen=True, kw_only=True):
     """The caller. `may_start` are the kinds that its definition names; None for all."""
 
-    is_teammate: bool = False
+    is_teammate: bool = False  # it is one, or works for one
     is_fork: bool = False
     depth: int = 0
     team: str | None = None  # its current team
+    mode: Mode = "bypassPermissions"  # in effect for it
     may_start: tuple[str, ...] | None = None
 
 
@@ -68,6 +71,9 @@ class Features(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
+    """What becomes of a call. `ask` holds the parameters that take effect; `notes` name the others."""
+
+    ask: Ask
     kind: str
     context: Literal["fresh", "inherit"] = "fresh"
     life: Literal["once", "resident"] = "once"
@@ -75,7 +81,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     owner: Literal["caller", "session", "team"] = "caller"
     room: Room = "shared"
     team: str | None = None
-    notes: tuple[str, ...] = ()  # parameters that had no effect, told in the result
+    notes: tuple[str, ...] = ()
 
 
 def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
@@ -83,23 +89,25 @@ def plan_spawn(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinitio
     name."""
     _check(ask, caller, features)
     if ask.name and (ask.team or caller.team):
-        return _teammate(ask, caller, kinds, features)
+        definition = find_kind(DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind, caller, kinds)
+        return _heeded(_teammate(ask, caller, definition, features), caller, definition, features)
     if ask.isolation == "remote":
         _check_remote(ask, features)
-    if ask.kind == FORK or (ask.kind is None and features.may_fork):
-        return _fork(ask, caller, kinds, features)
+    elif ask.kind == FORK or (ask.kind is None and features.may_fork):
+        return _heeded(_fork(ask, caller, kinds, features), caller, None, features)
     definition = find_kind(ask.kind or DEFAULT_KIND, caller, kinds)
     isolation = ask.isolation or definition.isolation
     if isolation == "remote" and not features.hosted:
-        return _remote(ask, caller, definition, features)
+        return _heeded(_remote(ask, caller, definition, features), caller, definition, features)
     background = _in_background(ask, caller, definition, features)
-    return Plan(
+    plan = Plan(
+        ask=ask,
         kind=definition.name,
         report="letter" if background else "result",
         owner="session" if background else "caller",
         room="worktree" if isolation == "worktree" else "shared",
-        notes=_ignored(ask, features),
     )
+    return _heeded(plan, caller, definition, features)
 
 
 def _check(ask: Ask, caller: SpawnCaller, features: Features) -> None:
@@ -124,24 +132,21 @@ def _check_team(team: str, name: str | None, features: Features) -> None:
         raise ToolError(f"There is no team {team!r}; TeamCreate makes one.")
 
 
-def _teammate(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], features: Features) -> Plan:
+def _teammate(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features: Features) -> Plan:
     if caller.is_teammate:
         raise ToolError("A teammate cannot add teammates: the roster is flat. Ask the lead.")
-    kind = DEFAULT_KIND if ask.kind in (None, FORK) else ask.kind
-    definition = find_kind(kind or DEFAULT_KIND, caller, kinds)
     asked = ask.isolation or definition.isolation
-    isolation = "remote" if features.remote_teammates else asked  # there it gets a clone, whatever was asked for
-    room: Room = isolation or "shared"
-    if isolation == "remote":
+    room: Room = "remote" if features.remote_teammates else asked or "shared"
+    if room == "remote":
         _check_remote(ask, features)
     return Plan(
+        ask=ask,
         kind=definition.name,
         life="resident",
         report="letter",
         owner="team",
         room=room,
         team=ask.team or caller.team,
-        notes=_ignored(ask, features),
     )
 
 
@@ -152,7 +157,7 @@ def _remote(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, features
         raise ToolError("A teammate cannot start background agents, and a remote one is. Ask the lead.")
     if definition.required_mcp_servers:
         raise ToolError(f"{definition.name} needs MCP servers, which workers do not have: leave isolation out.")
-    return Plan(kind=definition.name, report="letter", owner="session", room="remote", notes=_ignored(ask, features))
+    return Plan(ask=ask, kind=definition.name, report="letter", owner="session", room="remote")
 
 
 def _check_remote(ask: Ask, features: Features) -> None:
@@ -160,7 +165,7 @@ def _check_remote(ask: Ask, features: Features) -> None:
         raise ToolError("You run on a worker yourself: your own agents run beside you. Leave isolation out.")
     if not features.remote:
         raise ToolError("isolation: remote is not available: no engine is configured. Leave it out, or use worktree.")
-    if ask.kind == FORK:
+    if ask.kind == FORK and not ask.name:
         raise ToolError("A fork runs beside the agent that it is a copy of: name a subagent_type, or leave it out.")
 
 
@@ -171,11 +176,7 @@ def _fork(ask: Ask, caller: SpawnCaller, kinds: Mapping[str, AgentDefinition], f
         raise ToolError("A teammate cannot start background agents, and a fork is one. Name a subagent_type.")
     if not features.may_fork:
         raise ToolError(f"Forks are off in this session: name a subagent_type. {_choice(_offered(caller, kinds))}")
-    notes = _ignored(ask, features)
-    if ask.model:
-        notes = (*notes, "model was ignored: a fork runs on its parent's")
-    room: Room = "worktree" if ask.isolation == "worktree" else "shared"
-    return Plan(kind=FORK, context="inherit", report="letter", owner="session", room=room, notes=notes)
+    return Plan(ask=ask, kind=FORK, context="inherit", report="letter", owner="session", room=ask.isolation or "shared")
 
 
 def without_denied(kinds: Mapping[str, AgentDefinition], denied: Iterable[str]) -> Mapping[str, AgentDefinition]:
@@ -214,13 +215,55 @@ def _in_background(ask: Ask, caller: SpawnCaller, definition: AgentDefinition, f
     return bool(ask.background) or definition.background or everything
 
 
-def _ignored(ask: Ask, features: Features) -> tuple[str, ...]:
-    """Notes on parameters that were sent but are not offered now."""
-    notes: list[str] = []
-    if ask.background and not features.background:
-        notes.append("run_in_background was ignored: background jobs are off")
-    if ask.model and features.coordinator:
-        notes.append("model was ignored: a coordinator's workers run on its own")
+def _heeded(plan: Plan, caller: SpawnCaller, definition: AgentDefinition | None, features: Features) -> Plan:
+    """Take what has no effect out of the call, and say so."""
+    idle = list(_without_effect(plan, definition, features))
+    notes = [f"{parameter} was ignored: {why}" for parameter, _, why in idle]
+    if held := _held_back(plan, caller, definition):
+        notes.append(f"mode {plan.ask.mode} is held back by a narrower one: {held}")
+    return replace(plan, ask=replace(plan.ask, **{field: None for _, field, _ in idle}), notes=tuple(notes))
+
+
+def _without_effect(
+    plan: Plan, definition: AgentDefinition | None, features: Features
+) -> Iterator[tuple[str, str, str]]:
+    """Each parameter that was sent and has no effect: its name, its field, and why."""
+    ask, forks, away = plan.ask, plan.context == "inherit", plan.room == "remote"
+    if ask.kind == FORK and not forks:
+        yield "subagent_type", "kind", "a teammate begins with a fresh context"
+    if ask.model not in (None, "", "inherit") and forks:
+        yield "model", "model", "a fork runs on its parent's"
+    elif ask.model not in (None, "", "inherit") and features.coordinator:
+        yield "model", "model", "a coordinator's workers run on its own"
+    if ask.effort is not None and forks:
+        yield "effort", "effort", "a fork thinks as hard as its parent"
+    if ask.background and plan.report == "result":
+        yield "run_in_background", "background", "background jobs are off"
+    elif ask.background is False and plan.report == "letter":
+        yield "run_in_background", "background", _why_in_background(plan, definition)
+    if ask.isolation == "worktree" and away:
+        yield "isolation", "isolation", "on a worker it has a clone of its own"
     if ask.cwd and not features.assistant:
-        notes.append("cwd was ignored: it is offered in assistant mode only")
-    return tuple(notes)
+        yield "cwd", "cwd", "it is offered in assistant mode only"
+    elif ask.cwd and (forks or plan.room != "shared"):
+        yield "cwd", "cwd", "a fork works where its parent does" if forks else "it gets a directory of its own"
+
+
+def _why_in_background(plan: Plan, definition: AgentDefinition | None) -> str:
+    if plan.life == "resident":
+        return "a teammate works beside you"
+    if plan.context == "inherit":
+        return "a fork works in the background"
+    if plan.room == "remote":
+        return "an agent on another machine works in the background"
+    asked = definition is not None and definition.background
+    return f"{plan.kind} works in the background" if asked else "all agents work in the background here"
+
+
+def _held_back(plan: Plan, caller: SpawnCaller, definition: AgentDefinition | None) -> Mode | None:
+    """The mode that the call's cannot widen. A teammate's plan mode lasts until its plan is approved."""
+    asked, own = plan.ask.mode, definition.permission_mode if definition else None
+    if own is None or (own == "plan" and plan.life == "resident"):
+        own = caller.mode
+    held = mode_allowed(caller.mode, own)
+    return held if asked is not None and mode_allowed(held, asked) != asked else None

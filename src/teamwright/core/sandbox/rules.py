@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from teamwright.core.permissions.facts import Command, Runs
 from teamwright.core.permissions.patterns import UNKNOWN, WILD, CommandPattern, command_fits, command_pattern, spelt
+from teamwright.core.permissions.prefixes import reads_code
 from teamwright.core.permissions.rules import Rule
 from teamwright.core.sandbox.hosts import Hosts
 from teamwright.core.sandbox.path_entry import PathEntry
@@ -89,7 +90,7 @@ def excluded(runs: Runs, rules: SandboxRules) -> bool:
 def exclusions(runs: Runs) -> tuple[str, ...]:
     """Patterns that exclude the commands of this line word for word; none if they cannot be excluded."""
     lines = [command.views[0].words if command.views else () for command in runs.commands if not command.shadow]
-    if any(_UNSPELLABLE.search(word) for words in lines for word in words):
+    if any(map(reads_code, lines)) or any(_UNSPELLABLE.search(word) for words in lines for word in words):
         return ()
     found = tuple(dict.fromkeys(spelt(words) for words in lines))
     return found if excluded(runs, SandboxRules(excluded=found)) else ()
@@ -105,7 +106,7 @@ def _is_excluded(command: Command, patterns: list[CommandPattern]) -> bool:
     if command.opaque or not words or any(UNKNOWN in word for word in words):
         return False
     name = _name(command)
-    if _ASSIGNMENT.match(words[0]):
+    if _ASSIGNMENT.match(words[0]) or command.views[0].need is None:
         return False
     return any(
         command_fits(pattern, words) == "yes" and (name not in _WRAPPERS or _spells(pattern, words[0]))

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from teamwright.core.text import shown
 from teamwright.host.git.config_file import Entry, UnreadableError, is_boolean, is_false, parts, read_config
-from teamwright.host.git.places import common_of, places, sure_places
+from teamwright.host.git.places import common_of, places, sure_places, text_of
 
 UNREADABLE = "a configuration that cannot be read"
 _MOST_FILES = 200  # files that include each other, and nested submodules
@@ -172,6 +172,77 @@ def _counts(git: str, found: tuple[Entry, ...]) -> bool:
 def _is_top(git: str, value: str | None, top: str) -> bool:
     """Is it the repository's own tree? A submodule's configuration names that."""
     return os.path.realpath(os.path.join(git, value or "")) == os.path.realpath(top)
+
+
+# --- what lies elsewhere, and would be shown
+
+
+_FILES = frozenset(
+    {"blame.ignorerevsfile", "core.excludesfile", "core.attributesfile", "diff.orderfile", "mailmap.file"}
+)
+
+
+def read_elsewhere(directory: str) -> tuple[str, ...]:
+    """Real paths outside of the repository from which git would show something here: another repository that a `.git`
+    names, objects of others, links in the git directory, files that its settings name."""
+    found = dict[str, None]()
+    for top, git in sure_places(directory):
+        real = os.path.realpath(git)
+        common = os.path.realpath(common_of(git) or git)
+        own = _own_directories(top, real, common)
+        paths = [real, common, *_links_in(real), *_links_in(common), *_alternates(common), *_named_files(top, git)]
+        for path in map(os.path.realpath, paths):
+            if not any(path == one or path.startswith(f"{one}/") for one in own):
+                found[path] = None
+    return tuple(found)
+
+
+def _own_directories(top: str, git: str, common: str) -> list[str]:
+    """The git directories that are this tree's without doubt. A `.git` that is a file or a link may name any, so the
+    directory must name this tree as well."""
+    mark = os.path.join(top, ".git")
+    if git == os.path.join(os.path.realpath(top), ".git") and not os.path.islink(mark):
+        return [git]
+    back = text_of(os.path.join(git, "gitdir"))
+    if back and os.path.realpath(os.path.join(git, back)) == os.path.join(os.path.realpath(top), ".git"):
+        return [git, common] if os.path.dirname(git) == f"{common}/worktrees" else [git]
+    try:
+        named = [value for name, value in _settings(git) if name == "core.worktree"]
+    except UnreadableError:
+        return []
+    return [git] if named and _is_top(git, named[-1], top) else []
+
+
+def _links_in(git: str) -> Iterator[str]:
+    """Links in it, except to hooks, and in the directories in it."""
+    below = (f"{git}/{name}" for name in ("objects/pack", "objects/info"))
+    for folder in (git, *_folders(git), *below):
+        yield from (entry.path for entry in _entries(folder) if entry.is_symlink() and entry.name != "hooks")
+
+
+def _folders(git: str) -> Iterator[str]:
+    return (entry.path for entry in _entries(git) if entry.is_dir(follow_symlinks=False) and entry.name != "hooks")
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _alternates(common: str) -> Iterator[str]:
+    told = text_of(f"{common}/objects/info/alternates")
+    return (os.path.join(common, "objects", line) for line in told.splitlines() if line and not line.startswith("#"))
+
+
+def _named_files(top: str, git: str) -> Iterator[str]:
+    try:
+        told = [value for name, value in _settings(git) if name in _FILES and value]
+    except UnreadableError:
+        return iter(())  # nothing runs unasked then
+    return (os.path.join(top, os.path.expanduser(value)) for value in told)
 
 
 def _settings(git: str, read: Callable[[str], tuple[Entry, ...]] = read_config) -> Iterator[Entry]:

@@ -12,7 +12,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToke
 from msgspec import Struct
 from pydantic import ValidationError
 
-from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.private import make_dirs, replace_file
 
 _MOST = 1 << 20  # bytes
 
@@ -87,7 +87,7 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         """Replaces the file atomically; it is never readable by others."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_dirs(self.path.parent)
         replace_file(self.path, data)
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 
 from teamwright.core.permissions.facts import Command, Runs
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.core.permissions.prefixes import reads_code
 from teamwright.host.shell.cwd import CwdTracker, ShellContext
 from teamwright.host.shell.grammar import MOST_WORDS
 from teamwright.host.shell.pieces import Unreadable
@@ -43,7 +44,7 @@ def _removal(text: str, removal: Removal, commands: Sequence[Command], home: str
         return removal
     if broken:
         return removal_in_text(text, home, seen=0).or_else(removal)
-    if "xargs" not in text and not any(c.opaque for c in commands):
+    if "xargs" not in text and not any(c.opaque or any(reads_code(view.words) for view in c.views) for c in commands):
         return removal
     if any(map(_feeds_removal, commands)):
         removal = removal.or_else(Removal(doubt="what it would remove is read when it runs"))

@@ -1,5 +1,6 @@
 """Tells whether a command is harmless, that is, only reads whatever its words expand to, and which places."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import iglob
@@ -10,11 +11,11 @@ from msgspec import Struct, structs
 
 from teamwright.core.permissions.facts import NOWHERE, Place
 from teamwright.core.permissions.patterns import UNKNOWN
-from teamwright.host.git.config import programs
+from teamwright.host.git.config import programs, read_elsewhere
 from teamwright.host.shell.below import looked_below
 from teamwright.host.shell.cwd import CwdTracker, ShellContext
 from teamwright.host.shell.programs.flags import ON_DISK
-from teamwright.host.shell.programs.git import git_use, is_own_repository, split_options
+from teamwright.host.shell.programs.git import git_use, is_own_repository, shows_settings, split_options
 from teamwright.host.shell.programs.readonly import Use, is_harmed_by_no_word, known_use, rests_on_files
 from teamwright.host.shell.words import Word
 
@@ -113,11 +114,22 @@ def _one(words: Sequence[Word], wrappers: Sequence[str], setting: Setting) -> Ha
     if use is None or not _reads_all_matches(words, use, setting):
         return None
     return Harmless(
-        (*_all_places(use, moved), *_entered(moved, setting), *listed(words, setting)),
+        (*_all_places(use, moved), *_by_git(texts, moved), *_entered(moved, setting), *listed(words, setting)),
         tuple(place for path in use.writes for place in places_of(path, moved)),
         use.reads[0] if texts[0] == "cd" else None,
         rests_on_files(texts),
     )
+
+
+def _by_git(words: Sequence[str], setting: Setting) -> Iterator[Place]:
+    """What git reads besides the repository here: elsewhere by its settings and links, and a person's own settings."""
+    if words[0] != "git":
+        return
+    home = setting.around.home
+    own = (f"{home}/.gitconfig", f"{home}/.config/git/config") if shows_settings(words[1:]) else ()
+    paths = [path for cwd in setting.cwds or () for path in read_elsewhere(cwd)]
+    for path in (*paths, *filter(os.path.lexists, own)):
+        yield from setting.places(path)
 
 
 def _entered(moved: Setting, setting: Setting) -> Iterable[Place]:

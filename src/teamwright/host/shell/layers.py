@@ -11,7 +11,7 @@ from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.feeds import FedWords, fed_words
 from teamwright.host.shell.harmless import Setting
 from teamwright.host.shell.pieces import Unreadable
-from teamwright.host.shell.programs.special import harmless_name
+from teamwright.host.shell.programs.special import gives_orders, harmless_name
 from teamwright.host.shell.programs.wrappers import (
     MOST_WRAPPERS,
     WRAPPERS,
@@ -32,6 +32,7 @@ class Layers(Struct):
     inner: list[Word]
     names: list[str]
     risky: bool  # it changes the meaning of the inner command
+    given: list[tuple[str, str]]  # variables for it
     imports: bool = False  # it changes what python imports, which a rule for that python covers
     opaque: str = ""
 
@@ -56,6 +57,7 @@ class _Peeled(Struct):
     inner: list[Word]
     starts: list[int]
     names: list[str] = field(default_factory=list[str])
+    given: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     risky: bool = False
     opaque: str = ""
 
@@ -71,8 +73,10 @@ def unwrap(
     imports = bool(odd) and not peeled.risky and _only_imports(odd, inner, setting)
     risky = peeled.risky or (bool(odd) and not imports)
     prefix = [f"{name}={value.text}" for name, value in assigned]
-    views = _views([w.text for w in words], peeled.starts, prefix, [w.text for w in inner], risky=risky)
-    return Layers(views, inner, peeled.names, risky, imports, peeled.opaque)
+    given = [*((name, value.text) for name, value in assigned), *peeled.given]
+    unruled = risky or gives_orders(given, inner[0].text)
+    views = _views([w.text for w in words], peeled.starts, prefix, [w.text for w in inner], unruled=unruled)
+    return Layers(views, inner, peeled.names, risky, given, imports, peeled.opaque)
 
 
 def _wrapper_length(peeled: _Peeled) -> int:
@@ -97,7 +101,9 @@ def _take_off(peeled: _Peeled, step: int, feed: FedWords | None) -> None:
         raise Unreadable("one command in it runs another, more often than is followed")
     inner, name = peeled.inner, program_name(peeled.inner[0].text)
     peeled.names.append(name)
-    peeled.risky = peeled.risky or _changes_meaning(name, [w.text for w in inner[1:step]])
+    words = [w.text for w in inner[1:step]]
+    peeled.risky = peeled.risky or _changes_meaning(name, words)
+    peeled.given += [(word.partition("=")[0], word.partition("=")[2]) for word in words if is_assignment(word)]
     inner = fed_words(inner, step, feed) if WRAPPERS[name].feeds else inner[step:]
     while name == "time" and inner[0].text == "!" and len(inner) > 1:
         inner, step = inner[1:], step + 1
@@ -113,14 +119,14 @@ def _changes_meaning(wrapper: str, given: Sequence[str]) -> bool:
 
 
 def _views(
-    texts: Sequence[str], starts: Sequence[int], prefix: Sequence[str], inner: Sequence[str], *, risky: bool
+    texts: Sequence[str], starts: Sequence[int], prefix: Sequence[str], inner: Sequence[str], *, unruled: bool
 ) -> list[CommandView]:
     """One view per layer, with `starts` as their positions; the first is the whole command with the variables it
-    sets."""
+    sets. `unruled`: a rule covers nothing that leaves the variables out."""
     last = starts[-1]
     views = [CommandView((*prefix, *texts), len(prefix) + last + 1)] if prefix else []
-    views += [CommandView(tuple(texts[start:]), None if risky else last - start + 1) for start in starts[:-1]]
-    return [*views, CommandView(tuple(inner), None if risky else 1)]
+    views += [CommandView(tuple(texts[start:]), None if unruled else last - start + 1) for start in starts[:-1]]
+    return [*views, CommandView(tuple(inner), None if unruled else 1)]
 
 
 def _only_imports(assigned: Sequence[tuple[str, str]], inner: Sequence[Word], setting: Setting) -> bool:

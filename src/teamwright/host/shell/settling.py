@@ -6,6 +6,7 @@ from msgspec import structs
 
 from teamwright.core.permissions.facts import Command, Place
 from teamwright.host.shell.programs.git import makes_repository
+from teamwright.host.shell.programs.special import gives_orders
 
 
 def settled(
@@ -13,12 +14,14 @@ def settled(
     reads: Sequence[Place],
     writes: Sequence[Place],
     fleeting: Iterable[int],
+    given: Sequence[tuple[str, str]],
     *,
     links: bool,
 ) -> tuple[Command, ...]:
     """The commands, with every conclusion dropped that the line itself may invalidate. `fleeting`: those whose words or
-    paths depend on existing files. `links`: one of the commands creates a link."""
-    out = _unless_changed(commands, fleeting, writes=bool(writes))
+    paths depend on existing files. `given`: variables that they may find set. `links`: one of the commands creates a
+    link."""
+    out = [_unruled(c, given) for c in _unless_changed(commands, fleeting, writes=bool(writes))]
     if any(makes_repository(place.path) for place in writes):
         out = list(map(_unless_git, out))
     if not _stays(out, reads, writes, links=links):
@@ -26,6 +29,14 @@ def settled(
     if any(c.is_git and not c.harmless for c in out):
         out = [structs.replace(c, reads=tuple(map(_unlooked, c.reads))) for c in out]
     return tuple(out)
+
+
+def _unruled(command: Command, given: Sequence[tuple[str, str]]) -> Command:
+    """A rule does not cover a command for which the line sets variables elsewhere."""
+    program = command.views[-1].words[:1] if command.views else ()
+    if not given or not gives_orders(given, program[0] if program else ""):
+        return command
+    return structs.replace(command, views=tuple(structs.replace(view, need=None) for view in command.views))
 
 
 def _unless_git(command: Command) -> Command:

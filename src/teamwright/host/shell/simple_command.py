@@ -70,6 +70,7 @@ class ReadWords(Struct):
     cd: str | None = None
     expands: bool = False  # its effect depends on existing files
     links: bool = False  # it creates a link
+    given: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # variables for what it runs
     removal: Removal = SAFE
 
     def take_in(self, part: "ReadWords") -> None:
@@ -78,6 +79,7 @@ class ReadWords(Struct):
         self.commands += part.commands
         self.writes += part.writes
         self.code += part.code
+        self.given += part.given
         self.removal = self.removal.or_else(part.removal)
 
 
@@ -95,7 +97,7 @@ def simple_commands(
         raise Unreadable("one command in it runs another, more often than is followed")
     layers = unwrap(words, assigned, setting, feed)
     setting = _fed(setting, feed)
-    found = ReadWords(removal=_removal(layers.inner, setting))
+    found = ReadWords(removal=_removal(layers.inner, setting), given=layers.given)
     texts = tuple(w.text for w in layers.inner)
     name = texts[0].rpartition("/")[2]
     if UNKNOWN in texts[0]:  # even if part of it is known: `s$(:)h` is a shell, and runs what it reads

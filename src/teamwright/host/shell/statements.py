@@ -1,5 +1,6 @@
 """Walks the statements of a shell command: finds every simple command, and where each would run."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
@@ -40,6 +41,9 @@ class Walk:
         self._shaky = 0  # inside a pipeline, a `cd` may affect only one part
         self._later = False  # code was defined that runs in whatever directory the shell is in then
         self._repeated = 0  # inside a loop or function, it also affects what precedes it
+        self._given = list[tuple[str, str]]()  # variables for programs that another command starts
+        self._assigned = list[tuple[str, str]]()
+        self._exported = set[str]()
         self._dashes = set[int | None]()  # ends of commands that have one more word, `-`
         self._reader = Reader(self.apart, self._vague, where.variable)
 
@@ -49,7 +53,9 @@ class Walk:
         self.statements(root)
 
     def settled(self) -> tuple[Command, ...]:
-        return settled(self.commands, self.reads, self.writes, self._globbed, links=self._links)
+        found = [pair for pair in self._assigned if pair[0] in self._exported or re.fullmatch(r"[A-Z_]{2,}", pair[0])]
+        given = [*self._given, *found]  # programs may have one with a long name already
+        return settled(self.commands, self.reads, self.writes, self._globbed, given, links=self._links)
 
     # --- statements
 
@@ -235,10 +241,12 @@ class Walk:
 
     def declaration(self, node: Node) -> None:
         require_one_line(node)
-        words, risky = [Word(source(node.children[0]))], False
+        words, risky, exported = [Word(source(node.children[0]))], False, set[str]()
         for child in node.named_children:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
+                exported.add(name)
+                self._assigned.append((name, value.text))
                 # bash reads an array's value as code: anything that looks like `(...)`, or may come to look like it
                 array = words[0].text not in ("export", "readonly") and value.text[:1] in ("(", UNKNOWN)
                 risky = risky or not harmless_name(name, value.text) or array
@@ -246,8 +254,11 @@ class Walk:
             else:
                 word = self._reader.word(child)
                 flag = word.text.startswith("-")
+                exported.add(word.text)
                 risky = risky or (word.text not in ("-x", "-r", "-g") if flag else not harmless_name(word.text))
                 words.append(word)
+        if words[0].text == "export" or any("x" in word.text for word in words[1:] if word.text.startswith("-")):
+            self._exported |= exported
         self._plain(words, source(node), harmless=not risky)
         if risky:
             self.commands.append(UNSEEN_CODE)
@@ -264,6 +275,7 @@ class Walk:
         parts = [node] if node.type == "variable_assignment" else node.named_children
         for part in parts:
             name, value = self._assignment(part)
+            self._assigned.append((name, value.text))
             harmless = harmless_name(name, value.text)
             self._plain([Word(f"{name}={value.text}")], source(part), harmless=harmless)
             self.commands += () if harmless else (UNSEEN_CODE,)
@@ -282,6 +294,7 @@ class Walk:
         return Setting(self.where.cwds, self.where.around, self.where.places)
 
     def _name(self, node: Node) -> None:
+        self._assigned.append((source(node), UNKNOWN))
         if not harmless_name(source(node)):
             self._vague(f"it sets {source(node)}")
 
@@ -302,6 +315,9 @@ class Walk:
         if found.expands:
             self._globbed += range(len(self.commands), len(self.commands) + len(found.commands))
         self._links = self._links or found.links
+        if found.code or sum(not command.shadow for command in found.commands) > 1:
+            self._given += found.given
+        self._assigned += [(word.text, UNKNOWN) for word in words if words[0].text == "read"]
         self._last = feed_of(words, self._setting()) if found.commands[0].harmless and not assigned else None
         self.commands += found.commands
         self.writes += found.writes
@@ -336,6 +352,8 @@ class Walk:
             inner.commands.append(Command((CommandView((UNKNOWN,), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
         self._links = self._links or inner._links
+        self._given, self._assigned = self._given + inner._given, self._assigned + inner._assigned
+        self._exported |= inner._exported
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
         self.removal = self.removal.or_else(inner.removal)
         if not shadow:

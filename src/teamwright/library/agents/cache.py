@@ -15,7 +15,7 @@ from msgspec import Struct
 from teamwright import __version__
 from teamwright.core.errors import SettingsError
 from teamwright.library.agents.places import Sighting, Signature
-from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.private import make_dirs, replace_file
 from teamwright.osfiles.reading import read_plain
 
 FORMAT = 2
@@ -73,5 +73,5 @@ def save_index(file: Path, known: Mapping[Key, tuple[Signature, Found]]) -> None
     """Replaces the index. A full disk or a name that is not valid text costs only the index."""
     with suppress(OSError, UnicodeEncodeError):
         data = msgspec.json.encode(CachedFile(_version(), tuple((*key, *entry) for key, entry in known.items())))
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_dirs(file.parent)
         replace_file(file, data, synced=False)

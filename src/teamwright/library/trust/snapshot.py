@@ -15,7 +15,7 @@ from teamwright.library.agents.definition_file import DefinitionFolder
 from teamwright.library.agents.places import HOMES, MOST_FILES, SKILL_HOMES, scan, way_down
 from teamwright.library.jsonfile import MOST_JSON
 from teamwright.library.trust.decision import is_own
-from teamwright.osfiles.private import replace_file
+from teamwright.osfiles.private import make_dirs, replace_file
 from teamwright.osfiles.reading import read_plain
 
 MOST_TEXT = 64_000  # characters kept per file for comparison
@@ -134,7 +134,7 @@ def agree(project: Path, files: Mapping[str, TrustedFile], *, state: Path) -> No
 def _save(project: Path, files: dict[str, TrustedFile], state: Path) -> None:
     path = _path(project, state)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_dirs(path.parent)
         replace_file(path, msgspec.json.encode(Agreed(os.path.realpath(project), files)), synced=False)
     except OSError as error:
         raise SettingsError(f"{path}: trust cannot be recorded: {error.strerror or error}") from None

@@ -23,14 +23,16 @@ from teamwright.core.data.message import (
     Usage,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.ids import CallId
 from teamwright.core.jsontext import as_object
+from teamwright.core.policies.normalize import fit_id, fit_name
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.retry import Reach, persist
-from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json
-from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, row
+from teamwright.models.wires.draft import DraftPart, Kind, ReplyDraft, finished, read_json, tokens
+from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, is_own, row
 
 ThinkingStyle = Literal["adaptive", "budget", "none"]
 VERSION = "2023-06-01"
@@ -78,7 +80,7 @@ class Anthropic:
 
         async def attempt() -> Reply:
             began = reach.patience.clock()
-            answer = AnthropicStream(request.model, place, on_delta)
+            answer = AnthropicStream(request.model, place, on_delta, sent=sum(map(len, body)))
             await self._http.exchange(place, self._url, headers, body, answer)
             return answer.reply(reach.patience.clock() - began)
 
@@ -170,7 +172,7 @@ class AnthropicWire:
         for end in {len(request.messages), min(request.previous, len(request.messages))}:
             for number in range(end - 1, -1, -1):
                 message = request.messages[number]
-                if ends := self.messages.of(message, own=message.model == request.model).ends:
+                if ends := self.messages.of(message, own=is_own(request.messages, number, request.model)).ends:
                     found.setdefault(number, set()).add(len(ends) - 1)
                     break
         if request.shared:
@@ -200,7 +202,7 @@ def _marked_after(blocks: list[bytes], count: int) -> Piece:
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
     data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
     ends: list[int] = []
-    blocks = [(b, _block(b)) for b in message.blocks if _is_sent(b, own=own)]
+    blocks = [(b, _block(b, own=own)) for b in message.blocks if _is_sent(b, own=own)]
     left_out = LEFT_OUT if message.role == "assistant" else NOTHING
     for n, (block, wire) in enumerate(blocks or [(Text(left_out), encode({"type": "text", "text": left_out}))]):
         data += b"," * (n > 0) + wire
@@ -221,7 +223,7 @@ def _is_sent(block: Block, *, own: bool) -> bool:
             return True
 
 
-def _block(block: Block) -> bytes:
+def _block(block: Block, *, own: bool) -> bytes:
     match block:
         case Text():
             return encode({"type": "text", "text": block.text})
@@ -229,20 +231,21 @@ def _block(block: Block) -> bytes:
             return encode(_image(block))
         case ToolCall():
             name, input = block.made
-            return encode({"type": "tool_use", "id": block.id, "name": name, "input": input})
+            id = block.id if own else fit_id(block.id)
+            return encode({"type": "tool_use", "id": id, "name": fit_name(name), "input": input})
         case ToolResult():
-            return encode(_result(block))
+            return encode(_result(block, block.call_id if own else fit_id(block.call_id)))
         case Thinking():
             return encode({"type": "thinking", "thinking": block.thinking, "signature": block.signature})
         case Opaque():
             return bytes(block.raw)
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
+def _result(block: ToolResult, id: CallId) -> dict[str, Any]:
     said = [_image(c) if isinstance(c, Image) else {"type": "text", "text": c.text} for c in block.content]
     said = [c for c in said if c.get("text") is None or c["text"].strip()]
     content = said or [{"type": "text", "text": NOTHING}]
-    result = {"type": "tool_result", "tool_use_id": block.call_id, "content": content}
+    result = {"type": "tool_result", "tool_use_id": id, "content": content}
     return result | {"is_error": True} if block.is_error else result
 
 
@@ -338,10 +341,10 @@ _STATUS = {
 class AnthropicStream:
     """Parses the events of one attempt. There is no reply before `message_stop`."""
 
-    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
         self.finished = False
         self._place = place
-        self._draft = ReplyDraft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta, sent)
         self._begun = False
         self._stop: str | None = None
         self._details: Any = None  # of the stop
@@ -498,9 +501,10 @@ def _usage(before: Usage, said: _Usage | None) -> Usage:
     """Figures are cumulative: later ones replace earlier ones."""
     if said is None:
         return before
-    return Usage(
-        before.input if said.input_tokens is None else said.input_tokens,
-        before.output if said.output_tokens is None else said.output_tokens,
-        before.cache_read if said.cache_read_input_tokens is None else said.cache_read_input_tokens,
-        before.cache_write if said.cache_creation_input_tokens is None else said.cache_creation_input_tokens,
+    pairs = (
+        (tokens(said.input_tokens), before.input),
+        (tokens(said.output_tokens), before.output),
+        (tokens(said.cache_read_input_tokens), before.cache_read),
+        (tokens(said.cache_creation_input_tokens), before.cache_write),
     )
+    return Usage(*(old if new is None else new for new, old in pairs))

@@ -35,6 +35,8 @@ T = TypeVar("T")
 Kind = Literal["text", "thinking", "tool_use", "opaque"]
 MOST = 32 * 1024 * 1024  # characters in one reply
 MOST_BLOCKS = 10_000
+MOST_TOKENS = 1 << 40
+BYTES = 4  # bytes per token, if the server does not count
 
 
 class DraftPart(Struct):
@@ -49,7 +51,8 @@ class DraftPart(Struct):
 
 
 class ReplyDraft:
-    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta) -> None:
+    def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, sent: int) -> None:
+        """`sent` is the size of the request in bytes."""
         self.parts: dict[int, DraftPart] = {}
         self.id = ""
         self.usage = Usage()
@@ -57,6 +60,7 @@ class ReplyDraft:
         self._place = place
         self._tell = on_delta
         self.size = 0
+        self._sent = sent
 
     def begin(self, id: str, usage: Usage) -> None:
         self.id, self.usage = id, usage
@@ -102,6 +106,8 @@ class ReplyDraft:
 
     def reply(self, stop: Stop, seconds: float, finish: Callable[[DraftPart], Block | None]) -> Reply:
         """The complete answer. `finish` turns a part into a block, or drops it."""
+        if not self.usage.total:  # else limits would never be reached, and a full window would go unnoticed
+            self.usage = Usage(self._sent // BYTES, self.size // BYTES)
         blocks = tuple(block for part in self.parts.values() if (block := finish(part)) is not None)
         self._tell(ReplyEnded(stop, self.usage))
         return Reply(Message("assistant", blocks, self._model), stop, self.usage, self.id, seconds)
@@ -110,6 +116,11 @@ class ReplyDraft:
         self.size += size
         if self.size > MOST:
             raise faults.too_long(self._place)
+
+
+def tokens(said: int | None) -> int | None:
+    """A server's figure; None if it says none, or one that cannot be."""
+    return said if said is not None and 0 <= said <= MOST_TOKENS else None
 
 
 def finished(part: DraftPart) -> Block:

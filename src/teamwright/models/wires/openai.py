@@ -26,13 +26,14 @@ from teamwright.core.data.message import (
     words_of,
 )
 from teamwright.core.errors import ModelError
+from teamwright.core.policies.normalize import fit_id, fit_name
 from teamwright.core.ports import OnDelta
 from teamwright.models import faults
 from teamwright.models.faults import Endpoint, host_of
 from teamwright.models.http import HttpClient
 from teamwright.models.local_server import LocalServer, ask_server
 from teamwright.models.retry import Reach, persist
-from teamwright.models.wires.draft import ReplyDraft, finished, read_json
+from teamwright.models.wires.draft import ReplyDraft, finished, read_json, tokens
 from teamwright.models.wires.pieces import Bytes, Once, Piece, Pieces, encode, row
 
 BASE = "https://api.openai.com/v1"
@@ -40,7 +41,6 @@ LEFT_OUT = "(thinking left out)"
 NOTHING = "(no output)"
 SHOWN_BELOW = "(images follow)"
 WINDOW_LIMIT = 2.0  # seconds to ask a server for its window
-BYTES = 4  # bytes per token, if the server does not count
 _EFFORTS = {"xhigh": "high", "max": "high"}
 
 
@@ -135,15 +135,20 @@ def _tools(specs: tuple[ToolSpec, ...]) -> bytes:
     return b",".join(encode({"type": "function", "function": function}) for function in functions)
 
 
-def _piece(message: Message, _own: bool) -> Piece:  # noqa: FBT001 - nothing here is for one model only
-    said = _assistant(message) if message.role == "assistant" else _user(message)
+def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
+    said = _assistant(message, own=own) if message.role == "assistant" else _user(message, own=own)
     return Piece(b"".join(b"," + encode(part) for part in said))
 
 
-def _assistant(message: Message) -> list[dict[str, Any]]:
+def _assistant(message: Message, *, own: bool) -> list[dict[str, Any]]:
     calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.made[0], "arguments": bytes(c.made[1]).decode()}}
-        for c in message.calls
+        {
+            "id": call.id if own else fit_id(call.id),
+            "type": "function",
+            "function": {"name": fit_name(name), "arguments": bytes(input).decode()},
+        }
+        for call in message.calls
+        for name, input in [call.made]
     ]
     said: dict[str, Any] = {"role": "assistant", "content": message.text if message.text.strip() else None}
     if calls:
@@ -153,20 +158,21 @@ def _assistant(message: Message) -> list[dict[str, Any]]:
     return [said]
 
 
-def _user(message: Message) -> list[dict[str, Any]]:
+def _user(message: Message, *, own: bool) -> list[dict[str, Any]]:
     """Each tool result becomes its own message, first in order; their images must go into a user message."""
-    results = [_result(block) for block in message.blocks if isinstance(block, ToolResult)]
+    results = [_result(block, own=own) for block in message.blocks if isinstance(block, ToolResult)]
     said = [content for block in message.blocks for content in _said(block)]
     if results and not said:
         return results
     return [*results, {"role": "user", "content": _content(said)}]
 
 
-def _result(block: ToolResult) -> dict[str, Any]:
+def _result(block: ToolResult, *, own: bool) -> dict[str, Any]:
     text = words_of(block.content)
     if not text.strip():
         text = SHOWN_BELOW if any(isinstance(c, Image) for c in block.content) else NOTHING
-    return {"role": "tool", "tool_call_id": block.call_id, "content": text}
+    id = block.call_id if own else fit_id(block.call_id)
+    return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 def _said(block: Block) -> Sequence[Text | Image]:
@@ -249,7 +255,11 @@ class _Chunk(Struct):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
-_STOPS: dict[str, Stop] = {"length": "max_tokens", "content_filter": "refusal"}
+_STOPS: dict[str, Stop] = {
+    "length": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "content_filter": "refusal",
+}
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -266,12 +276,10 @@ class OpenAIStream:
     """Parses the chunks of one attempt. Without a finish reason there is no reply."""
 
     def __init__(self, model: str, place: Endpoint, on_delta: OnDelta, *, sent: int = 0) -> None:
-        """`sent` is the size of the request in bytes, to estimate the input of servers that count no tokens."""
         self.finished = False
-        self._sent = sent
         self._place = place
         self._tell = on_delta
-        self._draft = ReplyDraft(model, place, on_delta)
+        self._draft = ReplyDraft(model, place, on_delta, sent)
         self._begun = False
         self._read = 0  # prompt tokens
         self._stop = ""
@@ -307,8 +315,6 @@ class OpenAIStream:
             self._draft.close(index)
         calls = any(part.kind == "tool_use" for part in self._draft.parts.values())
         stop: Stop = "refusal" if self._refused else "tool_use" if calls else "end_turn"
-        if not self._draft.usage.total:  # else limits would never be reached, and a full window would go unnoticed
-            self._draft.usage = Usage(self._sent // BYTES, self._draft.size // BYTES)
         reply = self._draft.reply(_STOPS.get(self._stop, stop), seconds, finished)
         return replace(reply, why=reply.message.text) if self._refused else reply
 
@@ -405,5 +411,5 @@ def _text(value: Any) -> str:
 def _usage(said: _OpenAIUsage) -> Usage:
     """`input` excludes what the cache served."""
     details = said.prompt_tokens_details
-    cached = (details.cached_tokens if details else None) or 0
-    return Usage(max(0, (said.prompt_tokens or 0) - cached), said.completion_tokens or 0, cached)
+    cached = tokens(details.cached_tokens if details else None) or 0
+    return Usage(max(0, (tokens(said.prompt_tokens) or 0) - cached), tokens(said.completion_tokens) or 0, cached)

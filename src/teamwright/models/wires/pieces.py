@@ -53,20 +53,21 @@ class Pieces:
         marks = marks or {}
         out: list[bytes] = []
         for start in range(0, len(messages), STRETCH):
-            part = messages[start : start + STRETCH]
-            if len(part) == STRETCH and not any(start <= n < start + STRETCH for n in marks):
-                out += self._stretch(part, model)
+            end = min(start + STRETCH, len(messages))
+            if end - start == STRETCH and not any(start <= n < end for n in marks):
+                out += self._stretch(messages, start, model)
                 continue
-            for number, message in enumerate(part, start):
-                piece = self.of(message, own=message.model == model)
+            for number, message in enumerate(messages[start:end], start):
+                piece = self.of(message, own=is_own(messages, number, model))
                 if number in marks:
                     out += piece.marked(marks[number])
                 else:
                     out.append(piece.data)
         return out
 
-    def _stretch(self, part: tuple[Message, ...], model: str) -> tuple[bytes, ...]:
+    def _stretch(self, messages: tuple[Message, ...], start: int, model: str) -> tuple[bytes, ...]:
         """Looks up many messages at once, so that a long conversation costs little more than a short one."""
+        part = messages[start : start + STRETCH]
         ids = tuple(map(id, part))
         key = (ids[0], ids[-1], model)
         found = self._stretches.get(key)
@@ -76,12 +77,15 @@ class Pieces:
             def forget(_: weakref.ref[Message]) -> None:
                 made.pop(key, None)  # once a message is dead, its id may be reused
 
-            data = tuple(self.of(message, own=message.model == model).data for message in part)
+            data = tuple(
+                self.of(message, own=is_own(messages, number, model)).data for number, message in enumerate(part, start)
+            )
             found = made[key] = _Stretch(ids, [weakref.ref(message, forget) for message in part], data)
         return found.data
 
     def of(self, message: Message, *, own: bool = True) -> Piece:
-        """`own`: it goes back to the model that wrote it, so content that only that model can read is included."""
+        """`own`: it goes back to the model that wrote it or made the calls that it answers, so ids stay as they are and
+        content that only that model can read is included."""
         key = (id(message), own)
         found = self._made.get(key)
         if found is not None and found[0]() is message:
@@ -93,6 +97,12 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self._made)
+
+
+def is_own(messages: Sequence[Message], number: int, model: str) -> bool:
+    """Whether `model` wrote the message at `number`, or the calls of which it holds the results."""
+    writer = messages[number - 1 if number and messages[number].role == "user" else number]
+    return writer.model == model
 
 
 class Once(Generic[T, Made]):

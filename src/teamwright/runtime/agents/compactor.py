@@ -11,6 +11,7 @@ from teamwright.core.data.message import Message, Text, Usage
 from teamwright.core.errors import ModelError, UsageError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies import compaction
+from teamwright.core.text import neutral
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.agents.plan_mode import plan_on
 
@@ -23,6 +24,7 @@ MOST_ROUNDS = 3  # compactions that did not help, or failed in a row; then the t
 MOST_ASKED = 3  # times that one summary is asked for
 UNASKED = -1  # nothing was asked since the conversation was shortened
 CHARACTERS = 3  # per token, if a conversation must surely fit
+REFUSALS = ("context", "bad_request", "too_large")  # of a request; no other fault says that a shorter one may do
 
 
 class Windows(Struct, eq=False):
@@ -32,6 +34,7 @@ class Windows(Struct, eq=False):
     _ask: Callable[[str], Awaitable[int | None]] | None = None
     _learnt: dict[str, int] = {}
     _guessed: dict[str, int | None] = {}  # what was known before a refusal that named no figure
+    _taken: dict[str, int] = {}  # tokens of the longest conversation that was accepted
 
     async def of(self, model: str) -> int | None:
         """Ask again if the server did not know: it may have had to load the model first."""
@@ -49,6 +52,13 @@ class Windows(Struct, eq=False):
     def learn(self, model: str, tokens: int) -> None:
         before = self._learnt.get(model)
         self._learnt[model] = min(tokens, before) if before else tokens
+
+    def took(self, model: str, tokens: int) -> None:
+        self._taken[model] = max(tokens, self._taken.get(model, 0))
+
+    def may_be_full(self, model: str, tokens: int) -> bool:
+        """So many are near or above all that the model has accepted."""
+        return tokens >= SMALL and tokens * 10 >= self._taken.get(model, 0) * 9
 
     def guess(self, model: str, tokens: int) -> None:
         """The model refused so many, and said nothing of its window."""
@@ -87,6 +97,7 @@ class AgentCompactor(Struct, eq=False):
     async def make_room(self) -> None:
         """Compact before a request that would fill the window. Raises ModelError once that no longer helps."""
         agent, tokens = self._agent, self._tokens()
+        self._windows.took(agent.model, agent.history.tokens)
         if agent.history.ends != self._turn:
             self._turn, self._failed = agent.history.ends, 0
         if self._floor == UNASKED and agent.history.asked:
@@ -122,15 +133,32 @@ class AgentCompactor(Struct, eq=False):
         raise ModelError(words.format(times=MOST_ROUNDS, what=what), "context")
 
     async def overflowed(self, error: ModelError) -> bool:
-        """Compact after the provider refused the conversation as too long. True if one more request is worth it."""
+        """Compact after the provider refused the conversation as too long, or in words that nobody knows. True if one
+        more request is worth it."""
         # our own words contain an address
         said, tokens = compaction.read_window(error.said or str(error)), self._tokens()
+        if error.fault != "context":
+            return await self._try(error, tokens)
         if said:
             self._windows.learn(self._agent.model, said)
         else:
             self._windows.guess(self._agent.model, max(tokens * 9 // 10, SMALL))
         self._judge(tokens, said or tokens)
         return await self.compact("too_long")
+
+    async def _try(self, refusal: ModelError, tokens: int) -> bool:
+        """Compact if the refusal may mean the length. If the length was not to blame, the summary is refused as well,
+        and nothing is lost."""
+        named = refusal.fault == "too_large" or compaction.names_tokens(refusal.said)
+        if self._floor == UNASKED or not (named or self._windows.may_be_full(self._agent.model, tokens)):
+            return False
+        self._judge(tokens, tokens)
+        try:
+            return await self.compact("too_long")
+        except ModelError as error:
+            if error.fault not in REFUSALS:
+                raise
+            return False
 
     def _tokens(self) -> int:
         """Tokens of the next request: those of the last one, and one for every four new characters."""
@@ -152,13 +180,14 @@ class AgentCompactor(Struct, eq=False):
         old, rest = history.messages[: len(history.messages) - kept], history.messages[len(history.messages) - kept :]
         if not old:
             return False
+        self._windows.took(agent.model, history.tokens)
         if self._hooks is not None:
             instructions = await self._hooks.before(agent.id, why, instructions)
         text, usage = await self._summarise(old, instructions, why)
         summary = compaction.fitting_summary(text, await self._windows.of(agent.model))
         waiting = tuple(block.text for m in rest for block in m.blocks if isinstance(block, Text))
         letters = tuple(text for text in waiting if text.startswith(ELEMENTS))
-        facts = [*self._own_facts(), *await self._facts(agent.id)]
+        facts = [*map(neutral, self._own_facts()), *await self._facts(agent.id)]
         facts = [words for words in facts if not words.endswith(letters)]
         heard = [words for words in history.heard if words not in waiting]
         message = compaction.shortened(summary, heard, facts, go_on=not rest and not history.over)
@@ -186,10 +215,10 @@ class AgentCompactor(Struct, eq=False):
             try:
                 return await run_forked(self._agent, asking, base=old)
             except ModelError as error:
-                if error.fault != "context":
+                if error.fault not in REFUSALS:
                     raise
         window = await self._windows.of(self._agent.model)
-        most = int((window or 8_000) * CHARACTERS * 0.6)
+        most = int(min(window or 8_000, max(self._tokens(), SMALL)) * CHARACTERS * 0.6)
         return await run_forked(self._agent, asking, base=compaction.cut_down(old, most))
 
     def _own_facts(self) -> list[str]:

@@ -1,11 +1,11 @@
 """Inbox of an agent: letters in the store, and a bell that announces them."""
 
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 
 import anyio
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.letter import Letter, Notice, Signal, due, is_quiet, without_content
+from teamwright.core.data.letter import Letter, Notice, due, is_idle_notice, is_quiet
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.runtime.concurrency.latch import Latch
 from teamwright.runtime.concurrency.lock import LightLock
@@ -29,9 +29,11 @@ class AgentInbox:
         self._rung, self._looking = Latch(), LightLock()
         self.is_aside: Callable[[Letter], bool] | None = None  # what code reads: the agent is neither woken nor told
         self.on_read: Callable[[], None] | None = None  # from then on the store shows what was read
-        self.on_signal: Callable[[], Awaitable[None]] | None = None  # what a record settles holds before it is read
+        # what letters speak of holds before they are read: what a record settles, and the work of others
+        self.on_letters: Callable[[Sequence[Letter]], Awaitable[None]] | None = None
         self.more_comes: Callable[[], object] | None = None  # do other jobs of the agent still run?
-        self.is_outdated: Callable[[Letter], bool] | None = None  # what is true no more is read, and not shown
+        # what idle notices say that still holds, by id; one that is not in it is read, and not shown
+        self.still_true: Callable[[Sequence[Letter]], Awaitable[Mapping[LetterId, Letter]]] | None = None
 
     def begin(self, letter: Letter) -> None:
         """The first letter of a new agent, stored with it: there is nothing else to look for."""
@@ -51,15 +53,23 @@ class AgentInbox:
         await self._look()
         if at_rest:
             await self._gather()
+        if due(self._own, at_rest=at_rest):
+            await self._drop_untrue()
         now = due(self._own, at_rest=at_rest)
         self._handed.update(letter.id for letter in now)
         self._held = [letter for letter in self._held if letter.id not in self._handed]
-        if self.on_signal is not None and any(isinstance(letter.body, Signal) for letter in now):
-            await self.on_signal()
+        if now and self.on_letters is not None:
+            await self.on_letters(now)
         if now:
             crashpoint("letters.taken")
-        outdated = self.is_outdated
-        return now if outdated is None else [without_content(x) if outdated(x) else x for x in now]
+        return now
+
+    async def _drop_untrue(self) -> None:
+        notices = [x for x in self._own if is_idle_notice(x)]
+        if notices and self.still_true is not None:
+            true = await self.still_true(notices)
+            self.read([x.id for x in notices if x.id not in true])
+            self._held = [true.get(x.id, x) for x in self._held]
 
     async def _look(self) -> None:
         if not (self._bell.is_set() or self._looking.locked()):

@@ -1,6 +1,6 @@
 """Spawns agents for the Agent tool (plan, make, own, then join or detach) and resumes those that have ended."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,6 @@ class Spawner:
         self._agents, self._supervisor = services.agents, services.supervisor
         self._making = SubAgents(services, deps)
         self.known: dict[AgentId, AgentRecord] = {}
-        self.waited_for: list[AgentId] = []  # ended ones for which an earlier process stored words
         self._resuming: dict[AgentId, anyio.Event] = {}
         self._answers: dict[AgentId, Answers] = {}
         self._names: set[str] = set()  # of agents still being made
@@ -64,18 +63,19 @@ class Spawner:
             may_start=parent.may_start,
             is_fork=forked,
             team=member.team if member else None,
-            is_teammate=member is not None and not member.is_lead,
+            is_teammate=self._supervisor.teammate_of(parent) is not None,
+            mode=self._deps.mode(parent.mode),
         )
         plan = plan_spawn(ask, caller, kinds, features)
         if plan.life == "resident":
             definition = kinds[plan.kind]
-            model = self._making.model_for(ask, definition, parent)
-            return await self._services.teams.recruit(ask, plan, definition, parent, ctx, model), plan
-        return await self._start(ask, plan, kinds.get(plan.kind), parent, ctx), plan
+            model, cwd = self._making.model_for(plan.ask, definition, parent), self._making.cwd_for(plan.ask, parent)
+            member, notes = await self._services.teams.recruit(plan, definition, parent, ctx, model, cwd)
+            return member, replace(plan, notes=(*plan.notes, *notes))
+        return await self._start(plan, kinds.get(plan.kind), parent, ctx), plan
 
-    async def _start(
-        self, ask: Ask, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext
-    ) -> Job:
+    async def _start(self, plan: Plan, definition: AgentDefinition | None, parent: Agent, ctx: ToolContext) -> Job:
+        ask = plan.ask
         if plan.room == "remote" and definition is not None:
             return await self._send_away(ask, definition, parent, ctx)
         own, kind = new_agent_id(), definition.name if definition else plan.kind
@@ -225,10 +225,10 @@ class Spawner:
                 await self._agents.state.withdraw(letter.id)
             raise
 
-    async def resume_waited_for(self) -> None:
+    async def hear(self, unheard: Sequence[AgentId]) -> None:
         """Continue ended agents for which words wait: the process that stored them was killed before it did."""
         main = self._supervisor.main
-        for id in self.waited_for:
+        for id in unheard:
             try:
                 await self._resume(id, main.id, None)
             except TeamwrightError as error:

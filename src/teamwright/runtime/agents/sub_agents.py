@@ -97,7 +97,7 @@ class SubAgents:
         own, name, tree, gear = birth.id, birth.name, birth.tree, birth.gear
         model = self.model_for(ask, definition, parent)
         kit = self._deps.toolset(definition, parent.depth + 1, gear.tools if gear else None)
-        desk = child_desk(parent.desk, self._cwd(ask, parent), own, name)
+        desk = child_desk(parent.desk, self.cwd_for(ask, parent), own, name)
         if tree is not None:
             move_in(desk, tree)
         spec = AgentSpec(
@@ -160,15 +160,14 @@ class SubAgents:
         return agent, known, directive(ask.prompt, moved=moved)
 
     def model_for(self, ask: Ask, definition: AgentDefinition, parent: Agent) -> str:
-        asked = None if self._deps.features.coordinator else ask.model
-        name = next((n for n in (asked, definition.model) if n and n != "inherit"), None)
+        name = next((n for n in (ask.model, definition.model) if n and n != "inherit"), None)
         try:
             return self._deps.resolve_model(name) if name else parent.model
         except ModelError as error:
             raise ToolError(f"{error} Leave `model` out to use this agent's own.") from None
 
-    def _cwd(self, ask: Ask, parent: Agent) -> Path:
-        if not ask.cwd or not self._deps.features.assistant:
+    def cwd_for(self, ask: Ask, parent: Agent) -> Path:
+        if not ask.cwd:
             return parent.desk.cwd
         path = resolve(ask.cwd, parent.desk.cwd)
         if not is_directory(path):

@@ -124,10 +124,14 @@ class Supervisor(Struct, eq=False):
 
     def teammate_of(self, agent: Agent) -> AgentId | None:
         """The teammate that an agent is, or works for, if any."""
-        who: Agent | None = agent
-        while who is not None and who.id not in self._housed:
-            who = self.agent(who.parent) if who.parent else None
-        return who.id if who else None
+        head = self.head_of(agent).id
+        return head if head in self._housed else None
+
+    def head_of(self, agent: Agent) -> Agent:
+        """The main agent or the teammate that an agent is, or works for."""
+        while agent.id not in self._housed and agent.parent and (above := self.agent(agent.parent)) is not None:
+            agent = above
+        return agent
 
     async def _run(self, agent: Agent, job: Job) -> None:
         from teamwright.runtime.jobs.outputs import OutputFile  # noqa: PLC0415

@@ -118,15 +118,16 @@ class SkillRunner:
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         call = CallId(f"skill-{os.urandom(6).hex()}")
         ctx = ToolContext(agent, call, caller.desk, caller.request(), nothing, caller.emit)
-        job, _, _ = await self.run_apart(skill, args, ctx, typed=True)
+        job, plan, _ = await self.run_apart(skill, args, ctx, typed=True)
         if job.background:
             words = f"/{skill.name} works in the background (agent {job.id}); you are told when it ends."
-            return Expanded(output=words, job=JobId(job.id))
+            return Expanded(output="\n".join((words, *plan.notes)), job=JobId(job.id))
         said = self._around.clean(job.result.result)
         if job.status != "completed" and not said:
             raise ToolError(f"/{skill.name} ended without an answer: {job.result.error or job.status}")
         if job.result.error:
             said = f"{said}\n\n[It ended early: {job.result.error}]"
+        said = "\n\n".join((said, *(f"[{note}]" for note in plan.notes)))
         await _join(caller, typed, said)
         return Expanded(output=said)
 

@@ -1,6 +1,6 @@
 """Puts branches into the landing queue, as committed at this moment; the commit is kept for good before it is noted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from teamwright.core.crashpoint import crashpoint
 from teamwright.core.data.landing import LandDraft, LandEntry
 from teamwright.core.data.tasks import Task, TaskId
+from teamwright.core.data.team import Member
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.text import plural, shown
@@ -42,7 +43,7 @@ async def choose_target(place: Checkout, wanted: str) -> str:
     return target
 
 
-async def queue_branch(table: LandTable, place: Checkout, draft: LandDraft) -> LandEntry:
+async def queue_branch(table: LandTable, place: Checkout, draft: LandDraft, *, told: bool = True) -> LandEntry:
     """Queue a branch. `draft` has no commits and no repository: they are looked up. Raises ToolError if it is not
     ready."""
     if draft.branch == draft.target:
@@ -59,7 +60,7 @@ async def queue_branch(table: LandTable, place: Checkout, draft: LandDraft) -> L
     base = (await git("merge-base", onto, tip, cwd=place.top)).out.strip() or onto
     await keep_commit(place, draft.branch, tip)
     crashpoint("land.kept")
-    entry = await table.queue(replace(draft, repo=repo_key(place.common), tip=tip, base=base))
+    entry = await table.queue(replace(draft, repo=repo_key(place.common), tip=tip, base=base), told=told)
     crashpoint("land.queued")
     return entry
 
@@ -80,6 +81,14 @@ async def _require_committed(place: Checkout, branch: str) -> None:
         more = f" and {plural(len(loose) - _SHOWN, 'other path')}" if len(loose) > _SHOWN else ""
         names = ", ".join(shown(path, 80) for path in loose[:_SHOWN])
         raise ToolError(f"{where} has changes that are not committed: {names}{more}. Commit them, then try again.")
+
+
+def owner_of(members: Sequence[Member], place: Checkout, branch: str) -> Member | None:
+    """The member in whose worktree a branch is checked out; of one elsewhere, the branch has its name."""
+    found = checked_out(place, branch)
+    tree = found[0] if found and found[0] != place.top else None
+    here = (m for m in members if tree and m.backend != "remote" and Path(m.cwd).is_relative_to(tree))
+    return next(here, next((m for m in members if m.backend == "remote" and branch == f"worktree-{m.name}"), None))
 
 
 def branch_at(place: Checkout, tree: Path) -> str:

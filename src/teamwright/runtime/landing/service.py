@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 NO_CHECK = (
     "No check is set, so nothing can say whether a branch is fit to land. Set `teamwright.land.check` in your settings "
-    "to the command that tests the project, for example `make test`, or run `teamwright land --check COMMAND` once."
+    "to the command that tests the project, for example `make test`, run `teamwright land --check COMMAND` once, or "
+    "name it in this call (Land, `check`)."
 )
 
 
@@ -66,13 +67,16 @@ class Landing:
         """Queue a branch without an owner: nobody is told if it comes back. Raises ToolError if it is not ready."""
         return await self.queue(LandDraft("", "", branch, "", "", priority=priority))
 
-    async def queue(self, draft: LandDraft) -> LandEntry:
-        """Queue the branch that `draft` names; its commits are looked up. Raises ToolError if it is not ready."""
+    async def queue(self, draft: LandDraft, *, told: bool = True) -> LandEntry:
+        """Queue the branch that `draft` names; its commits are looked up. Raises ToolError if it is not ready.
+
+        `told`: the lead of its owner's team hears of it.
+        """
         from teamwright.runtime.landing.queueing import choose_target, queue_branch  # noqa: PLC0415
 
         place = await locate(self._cwd)
         target = await choose_target(place, draft.target or self.choices.target)
-        return await queue_branch(self._deps.table, place, replace(draft, target=target))
+        return await queue_branch(self._deps.table, place, replace(draft, target=target), told=told)
 
     async def give_up(self, id: LandId, why: str = "") -> LandEntry:
         """Take an entry out of the queue. Raises ToolError if it is too late."""
@@ -86,8 +90,11 @@ class Landing:
         what = "is being tried at this moment" if entry.state == "trying" else f"is {entry.state.replace('_', ' ')}"
         raise ToolError(f"{entry.draft.branch} {what}, so it cannot be given up.")
 
-    async def run(self, tell: Tell | None = None, only: Collection[LandId] | None = None) -> LandEnd:
-        """Land until nothing more can. `tell` is called for every change of an entry.
+    async def run(
+        self, tell: Tell | None = None, only: Collection[LandId] | None = None, *, check: str | None = None
+    ) -> LandEnd:
+        """Land until nothing more can. `tell` is called for every change of an entry; `check` counts if no other is
+        set.
 
         Raises ToolError if it cannot even begin, BusyError if somebody else runs the queue.
         """
@@ -96,14 +103,15 @@ class Landing:
         from teamwright.runtime.landing.runner import LandRunner, queue_lock  # noqa: PLC0415
 
         deps, chosen = self._deps, self.choices
-        if chosen.check is None:
+        command = check if chosen.check is None else chosen.check
+        if command is None:
             raise ToolError(NO_CHECK)
         place = await locate(self._cwd)
         target = await choose_target(place, chosen.target)
-        check = CheckRun(chosen.check, deps.env, deps.fence(), deps.agent, deps.clean, chosen.seconds)
+        checked = CheckRun(command, deps.env, deps.fence(), deps.agent, deps.clean, chosen.seconds)
         plan = LandPlan(place, target, chosen.method, chosen.ahead, chosen.links, deps.claims)
         async with queue_lock(place):
-            return await LandRunner(deps.table, plan, check, tell or _unheard, deps.ring).run(only)
+            return await LandRunner(deps.table, plan, checked, tell or _unheard, deps.ring).run(only)
 
 
 def _unheard(_: LandEntry) -> None:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from teamwright.core.ids import AgentId
 from teamwright.core.permissions.consent import Behaviour
-from teamwright.core.permissions.rules import Rule, Rules, parse_rules
+from teamwright.core.permissions.rules import Rule, Rules, guarded_patterns, parse_rules
+from teamwright.host.files.hard_links import guarded_name
+from teamwright.host.files.paths import is_linked
 
 Added = Literal["session", "local"]
 
@@ -56,12 +58,14 @@ class Rulebook(Struct, eq=False):
         return self.rules if own is None else self.rules + own
 
     def hides(self, path: str) -> bool:
-        """Whether this resolved path is denied to Read. Searches leave it out."""
+        """Whether this resolved path is denied to Read, by this name or that of a hard link. Searches leave it out."""
         if not self.rules.deny:
             return False
         from teamwright.core.permissions.path_rules import read_denied  # noqa: PLC0415  # its patterns take a while
 
-        return read_denied(self.rules, path)
+        if read_denied(self.rules, path):
+            return True
+        return is_linked(path) and guarded_name(path, guarded_patterns(Rules(deny=self.rules.deny))) != ""
 
 
 def _is_meant(rule: Rule, texts: Sequence[str] | None) -> bool:

@@ -48,7 +48,7 @@ class Refusals(Struct, frozen=True):
             "undone": [_as_text(name) for name in self.undone],
         }
 
-    def words(self, mode: Mode = "default", *, leaves: bool = True) -> str:
+    def words(self, mode: Mode) -> str:
         """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]
@@ -68,7 +68,7 @@ class Refusals(Struct, frozen=True):
         words = " ".join(part for part in parts if part)
         if not words:
             return ""
-        leaves = leaves and self.leaves and mode not in ("plan", "dontAsk")
+        leaves = self.leaves and mode not in ("plan", "dontAsk")
         way = " or, if it must be, ask to leave it with dangerouslyDisableSandbox" if leaves else ""
         where = "$TMPDIR" if mode == "plan" else "the working directories or $TMPDIR"
         return f"{words} Do it inside {where}{way}."

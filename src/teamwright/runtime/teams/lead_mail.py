@@ -7,7 +7,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.letter import Letter, Said, Signal, SignalKind, is_idle_notice, is_quiet
+from teamwright.core.data.letter import Letter, Said, Signal, SignalKind, has_news, is_idle_notice
 from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import iso
 from teamwright.core.ids import AgentId
@@ -93,7 +93,7 @@ class LeadMail:
             if id is not None and (self._mates.get(id) != team or self._is_asked(id)):
                 continue
             self._inbox.read([letter.id])
-            if not is_quiet(letter) and not self._is_known(letter):
+            if has_news(letter) and not self._is_known(letter):
                 return letter
         return None
 

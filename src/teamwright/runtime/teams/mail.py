@@ -125,7 +125,7 @@ class TeamMail:
     def draft(self, sender: Member, reader: Member, body: Signal | Said, *, id: str) -> Mail:
         """A record or a first message. Neither the sender's rate nor a full inbox stops it."""
         text = body.line if isinstance(body, Signal) else body.text
-        priority: Priority = "later" if isinstance(body, Signal) and body.kind == "idle_notification" else "next"
+        priority: Priority = "later" if isinstance(body, Signal) and body.held else "next"
         letter = Letter(LetterId(id), reader.agent, Sender("agent", sender.name, sender.agent), body, priority)
         return Mail(letter, reader.team, sender.name, reader.name, text, color=sender.color, control=True)
 

@@ -11,7 +11,7 @@ _MOST_TASKS = 60
 
 async def recall(roster: Roster, board: TaskBoard, requests: TeamRequests, agent: AgentId) -> list[str]:
     mine = roster.member_of(agent)
-    lines = [*roster.describe(agent), *(await requests.recall(agent) if mine else ())]
+    lines = [*map(neutral, roster.describe(agent)), *(await requests.recall(agent) if mine else ())]
     open_tasks = [task for task in (await board.listing(agent)).tasks if task.status != "completed"]
     told = [task for task in open_tasks if task.agent in (agent, None) or not mine or mine.is_lead]
     for task in sorted(told, key=lambda task: task.agent != agent)[:_MOST_TASKS]:

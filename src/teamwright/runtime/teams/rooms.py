@@ -10,11 +10,18 @@ from teamwright.store.tables.processes import Process
 
 
 class TeammateRoom(Protocol):
-    """Where a teammate on a worker has its files. The others see them, and it sees theirs."""
+    """Where a teammate on a worker has its files. The others see them, and it sees theirs. `words` tell it so."""
 
-    async def begin_turn(self, member: Member) -> None: ...
+    @property
+    def words(self) -> str: ...
 
-    async def end_turn(self, member: Member) -> None: ...
+    async def refresh(self, member: Member) -> None:
+        """Show what the others have published."""
+        ...
+
+    async def publish(self) -> None:
+        """Show the others what it has."""
+        ...
 
 
 class Hosting(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import anyio
 
 from teamwright.core.data.event import TeamChanged, TeamKind, Warned
-from teamwright.core.data.letter import Letter, is_idle_notice, is_quiet
+from teamwright.core.data.letter import Letter, has_news
 from teamwright.core.data.team import Member, Team, split_address
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.runtime.agents.supervisor import Supervisor
@@ -87,8 +87,8 @@ class Roster:
         return next((m for m in self._members.get(team, []) if m.agent == agent), None)
 
     def is_outdated(self, letter: Letter) -> bool:
-        """Whether a letter says only that a member is idle, and it no longer is: it works again, or has shut down."""
-        if not (is_idle_notice(letter) and is_quiet(letter)):
+        """Whether an idle notice says only that, and its sender is idle no more: it works again, or has shut down."""
+        if has_news(letter):
             return False
         idle = {m.agent for team in self._epochs for m in self.members(team) if m.state == "idle"}
         return letter.sender.id is None or letter.sender.id not in idle

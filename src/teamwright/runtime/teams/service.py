@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 
 from teamwright.core.data.definition import AgentDefinition
-from teamwright.core.data.event import LettersTaken, Reminded
+from teamwright.core.data.event import LettersTaken, Reminded, TurnEnded
+from teamwright.core.data.letter import Letter
+from teamwright.core.data.letters.text import finished_tasks, with_tasks
 from teamwright.core.data.message import user
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import LEAD_NAME, Member, Refused, Team, TeamRequest, new_request_id
 from teamwright.core.errors import StoreError, ToolError
-from teamwright.core.ids import AgentId, CallId
+from teamwright.core.ids import AgentId, CallId, LetterId
 from teamwright.core.permissions.consent import Mode
 from teamwright.core.policies.spawn import Ask, Plan
 from teamwright.core.ports import Desk, ToolContext
@@ -88,7 +92,7 @@ class Teamwork:
             services=services,
             room=at and at.room,
         )
-        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, goes_on=at is None)
+        self.factory = TeammateFactory(agents, deps.spawning, deps.setup, roster, at and at.room)
         self.teammates = Teammates(parts, self.factory, agents.state, deps.places, env=deps.env, logs=home.logs)
         self.responder = PermissionResponder(
             parts,
@@ -120,9 +124,10 @@ class Teamwork:
         return self.roster.member_of(agent)
 
     async def recruit(
-        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
-    ) -> Member:
-        return await self.teammates.recruit(ask, plan, definition, parent, ctx, model)
+        self, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str, cwd: Path
+    ) -> tuple[Member, Sequence[str]]:
+        """The new teammate, and what the call's result says of it besides."""
+        return await self.teammates.recruit(plan, definition, parent, ctx, model, cwd)
 
     # --- what agents do
 
@@ -155,7 +160,32 @@ class Teamwork:
             self._followed.add(lead.id)
             lead.listen(Effort(self.mail, lead).note)
             lead.inbox.on_read = partial(self.mirrors.read_by, lead.id)
-            lead.inbox.is_outdated = self.roster.is_outdated
+            lead.inbox.still_true, lead.inbox.on_letters = self._still_true, self._bring_in
+
+    async def _still_true(self, notices: Sequence[Letter]) -> dict[LetterId, Letter]:
+        """Idle notices as they are true now: not of one that works again, and without tasks that were opened again."""
+        found: dict[LetterId, Letter] = {}
+        for letter in notices:
+            if self.roster.is_outdated(letter):
+                continue
+            true: Letter | None = letter
+            if (finished := finished_tasks(letter)) and (team := self._team_led(letter.sender.id)):
+                again = {
+                    str(task.id) for task in (await self.board.table.list(team)).tasks if task.status != "completed"
+                }
+                true = with_tasks(letter, [id for id in finished if id not in again]) if again & {*finished} else letter
+            if true is not None:
+                found[letter.id] = true
+        return found
+
+    async def _bring_in(self, _: Sequence[Letter]) -> None:
+        """What members on workers have told of must be here before the lead reads it."""
+        if (remotes := self._services.remotes) is not None:
+            await remotes.bring_in_all()
+
+    def _team_led(self, agent: AgentId | None) -> str | None:
+        led = self.roster.led_here()
+        return next((name for name in led if any(m.agent == agent for m in self.roster.everybody(name))), None)
 
     def hear_by_code(self, lead: Agent, team: str) -> LeadMail:
         """From now on code reads what this team tells its lead."""
@@ -177,7 +207,8 @@ class Teamwork:
             raise ToolError(f"Only the lead of {lead.team} can delete it.")
         await self.roster.refresh(lead.team)
         others = self.roster.mates(lead.team)
-        if busy := [m.name for m in others if m.state != "idle"]:
+        rests = await self._unrun(lead.team)
+        if busy := [m.name for m in others if m.state != "idle" and m.name not in rests]:
             raise ToolError(f"These still work: {', '.join(busy)}. Ask them to shut down first, then delete the team.")
         for member in others:
             await self.teammates.stop(member)
@@ -207,6 +238,13 @@ class Teamwork:
     def mates(self) -> list[Member]:
         """The teammates of all teams that are led here, wherever they run."""
         return [member for name in self.roster.led_here() for member in self.roster.mates(name)]
+
+    async def last_words(self, member: Member) -> str:
+        """What a teammate said last, wherever it runs: its transcript is here."""
+        if (living := self.supervisor.agent(member.agent)) is not None:
+            return living.history.last_words
+        path = self._services.agents.files_of(member.agent).agent(member.agent)
+        return await to_thread.run_sync(_last_words, path)
 
     def why_absent(self, agent: AgentId) -> str:
         """Why a teammate that something waits for cannot be resumed now; empty if nothing is held up."""
@@ -343,6 +381,7 @@ class Teamwork:
             await self.mail.tell_of_rounds(name)
             if self.code_mail is not None and name in self.code_mail.teams:
                 continue  # code reads its mail when it wants to
+            await self.tables.mail.release_reports(name)  # they still wait if one who was at work cannot go on
             if (await self.tables.teams.unrest(name)).lead and (lead := self.roster.lead_of(name)) is not None:
                 self.supervisor.ring(lead.agent)  # it has not heard its bell yet
                 return False
@@ -363,9 +402,14 @@ class Teamwork:
 
     async def _is_busy(self, name: str) -> bool:
         """Also by our copy, which shows a member as idle or gone only when all that follows from it is done."""
-        dropped = {m.name for m in self.roster.members(name) if m.agent in self.teammates.dropped}
-        idle = all(m.state == "idle" or m.name in dropped for m in self.roster.mates(name))
-        return not idle or (await self.tables.teams.unrest(name, without=dropped)).mates
+        unrun = await self._unrun(name)
+        idle = all(m.state == "idle" or m.name in unrun for m in self.roster.mates(name))
+        return not idle or (await self.tables.teams.unrest(name, without=unrun)).mates
+
+    async def _unrun(self, name: str) -> set[str]:
+        """Members that nobody runs, for a reason that somebody was told."""
+        mates, teammates = self.roster.mates(name), self.teammates
+        return {m.name for m in mates if m.agent in teammates.dropped or await teammates.held_up(m)}
 
     async def open_work(self) -> list[OpenWork]:
         """Tasks that nobody has completed, and requests that the lead has not answered."""
@@ -383,3 +427,11 @@ class Teamwork:
         await self.far_copies.write()
         await self.mirrors.catch_up()
         await self.wakeups.leave()
+
+
+def _last_words(path: Path) -> str:
+    said = ""
+    if path.is_file():
+        for _, line in transcripts.read(path):
+            said = line.event.text if isinstance(line.event, TurnEnded) else said
+    return said

@@ -99,8 +99,10 @@ class LedTeam:
         agent = self._agent
         nothing = Reply(Message("assistant", ()), "end_turn", Usage())
         ctx = ToolContext(agent.id, _new_call(), agent.desk, agent.request(), nothing, agent.emit)
-        made, _ = await _spoken(self._work.spawn(ask, ctx))
+        made, plan = await _spoken(self._work.spawn(ask, ctx))
         assert isinstance(made, Member)
+        for note in plan.notes:
+            self._work.roster.warn(agent.id, f"{made.name}: {note}")
         return made
 
     async def send(self, to: str, text: str, summary: str = "") -> tuple[str, ...]:

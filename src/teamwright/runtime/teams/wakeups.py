@@ -93,6 +93,7 @@ class Wakeups:
     def heard(self) -> None:
         """A bell rang: ring the inboxes first, then look at what else is new."""
         self._ring_inboxes()
+        self._roster.announce()
         self._looking.ring()
 
     async def look(self) -> None:

@@ -38,6 +38,7 @@ from teamwright.store.tables.jobs import OWED, JobRow, JobTable, NewAgent
 from teamwright.store.tables.remotes import BeginRemote, Remote, RemoteTable
 
 if TYPE_CHECKING:
+    from teamwright.core.data.team import Member
     from teamwright.store.acts.members import AddMember
 
 _LOOK = 1.0  # seconds between looks without news
@@ -107,6 +108,7 @@ class RemoteAgents:
         self._landed: dict[AgentId, str] = {}  # the branch that has been fetched from each
         self._landing = anyio.Lock()
         self._followed: set[AgentId] = set()
+        self._shortages: set[str] = set()  # that the person knows
 
     # --- sending
 
@@ -138,11 +140,22 @@ class RemoteAgents:
             await self.table.begin(BeginRemote(draft.agent, sent.charter, sent.needs, self._begun(job, row, letter)))
             self._supervisor.jobs.adopt(job)
             self._look_after(job)
+            job.notes += await self.waits(draft.agent, draft.name)
         return job, AgentRecord(draft.agent, draft.name, kind, parent.id, depth, draft.description, 1)
 
     async def enlist(self, sent: Sent, member: "AddMember") -> Any:
         """Add a teammate together with its remote agent."""
         return await self.table.begin(BeginRemote(member.draft.agent, sent.charter, sent.needs, member=member))
+
+    async def waits(self, agent: AgentId, name: str) -> tuple[str, ...]:
+        """What a new agent waits for, for its call's result. The person hears of each shortage once."""
+        found = await self.table.find(agent)
+        if found is None or not (shortage := await self.table.waits_for(found)):
+            return ()
+        if shortage not in self._shortages:
+            self._shortages.add(shortage)
+            self._services.tell(agent, Warned(f"{name} waits for {shortage}."))
+        return (f"It waits for {shortage}.",)
 
     async def resume_job(self, known: AgentRecord, owner: AgentId, call: CallId | None) -> Job | None:
         """After a letter is stored: an agent at work reads it there; one that has ended goes on, on some worker."""
@@ -330,13 +343,25 @@ class RemoteAgents:
 
     async def _tell_moved(self, row: Remote) -> None:
         """Tell people. The model is not told: it is the same agent."""
-        where = next((w.name for w in await self.table.workers() if w.process == row.worker), "another worker")
+        where = await self._machine(row) or "another worker"
         teams = self._services.open_teams
         member = teams.roster.find(row.team, row.agent) if teams is not None and row.team else None
         if member is not None:
             self._services.tell(row.agent, TeamChanged(member.team, "moved", member.address, where))
         elif (known := self._services.spawner.known.get(row.agent)) is not None:
             self._services.tell(row.agent, Warned(f"{known.name} ({row.agent}) has moved to {where}."))
+
+    async def _machine(self, row: Remote) -> str:
+        return next((w.name for w in await self.table.workers() if w.process == row.worker), "")
+
+    async def place_of(self, member: "Member") -> str:
+        """Where it works, and on which branch, in words."""
+        from teamwright.host.git.worktrees.record import branch_of  # noqa: PLC0415
+
+        row = await self.table.find(member.agent)
+        machine = await self._machine(row) if row is not None else ""
+        where = f"on the machine {machine}" if machine else "on another machine as soon as a worker has room"
+        return f"{where}, on the branch {branch_of(member.name)}: it is here whenever it tells you something"
 
     async def left_at_work(self) -> str:
         """One line about agents that go on without this program; empty if there are none."""

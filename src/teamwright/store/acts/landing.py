@@ -3,6 +3,7 @@
 import sqlite3
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamwright.core.data.landing import MOST_REASON, LandDraft, LandEntry, LandId, LandState
 from teamwright.core.data.letters.landing import ready_mail, returned_letter, returned_mail
@@ -21,13 +22,14 @@ _OWNER = "agent = (SELECT n FROM agents WHERE id = ?) AND team = (SELECT n FROM 
 
 
 class QueueBranch(Struct, frozen=True):
-    """Queue a branch at this commit, and tell the lead of a member's team.
+    """Queue a branch at this commit, and tell the lead of a member's team, unless it was queued for the member.
 
     A waiting entry of the same branch gets the new commit and keeps its place; one that is tried at this very commit is
     returned as it is.
     """
 
     draft: LandDraft
+    told: bool = True
 
     def demand(self, db: sqlite3.Connection, ctx: Context) -> Demand | None:
         agent = self.draft.agent
@@ -37,7 +39,7 @@ class QueueBranch(Struct, frozen=True):
         draft = self.draft
         for known in find_open(db, draft):
             if known.draft == draft or (known.state == "trying" and known.draft.tip == draft.tip):
-                return known
+                return _placed(db, known)
             if known.state == "waiting":
                 rewrite_entry(db, known.id, draft, ctx.now)
                 return self._told(db, known.id, ctx)
@@ -46,11 +48,18 @@ class QueueBranch(Struct, frozen=True):
     def _told(self, db: sqlite3.Connection, id: LandId, ctx: Context) -> LandEntry:
         draft, entry = self.draft, find_entry(db, id)
         assert entry is not None
-        mine = draft.agent is not None and is_member(db, draft.team, draft.agent)
+        entry = _placed(db, entry)
+        mine = self.told and draft.agent is not None and is_member(db, draft.team, draft.agent)
         lead = find_by_name(db, draft.team, LEAD_NAME) if mine else None
         if lead is not None and lead.agent != draft.agent:
             post(db, ready_mail(lead, entry), LIMITS, ctx.now)
         return entry
+
+
+def _placed(db: sqlite3.Connection, entry: LandEntry) -> LandEntry:
+    sql = "SELECT count(*) FROM landing WHERE repo = ? AND target = ? AND state IN ('waiting', 'trying') AND n <= ?"
+    draft = entry.draft
+    return replace(entry, place=db.execute(sql, (draft.repo, draft.target, entry.id)).fetchone()[0])
 
 
 class ChangeLanding(Struct, frozen=True):

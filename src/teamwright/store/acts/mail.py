@@ -8,7 +8,7 @@ from teamwright.core.data.team import Mail, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.policies.authority import Demand, demand_mail
 from teamwright.store.acts.act import Context
-from teamwright.store.tables.mail_insert import ASIDE, LIMITS, MailLimits, Stored, post, set_aside
+from teamwright.store.tables.mail_insert import ASIDE, LIMITS, MailLimits, Stored, post, release_reports, set_aside
 from teamwright.store.tables.rounds import note_progress, tell_of_rounds
 from teamwright.store.tables.rows.agents import readers_of
 
@@ -104,3 +104,12 @@ class TellOfRounds(Struct, frozen=True):
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> int:
         return tell_of_rounds(db, self.team, self.each)
+
+
+class ReleaseReports(Struct, frozen=True):
+    """Nobody works: reports that waited for that wake the lead."""
+
+    team: str
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        release_reports(db, self.team)

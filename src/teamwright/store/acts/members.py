@@ -8,12 +8,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.team import Backend, Mail, Member, Moved, Refused, State, may_follow, next_color, safe_name
+from teamwright.core.data.team import (
+    LEAD_NAME,
+    Backend,
+    Mail,
+    Member,
+    Moved,
+    Refused,
+    State,
+    may_follow,
+    next_color,
+    safe_name,
+)
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId
 from teamwright.core.policies.authority import Demand, demand_mail
 from teamwright.store.acts.act import Context
-from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, abandon, post, release_reports
 from teamwright.store.tables.rounds import note_team_progress
 from teamwright.store.tables.rows.agents import NewAgent, agent_number, insert_agent
 from teamwright.store.tables.rows.processes import lease_epoch
@@ -30,6 +41,10 @@ from teamwright.store.tables.rows.teams import (
 )
 
 _encoder = msgspec.json.Encoder()
+_AT_WORK = """
+    SELECT 1 FROM members
+    WHERE team = (SELECT n FROM teams WHERE name = ?) AND state = 'running' AND name <> ? LIMIT 1
+"""
 
 
 class AddMember(Struct, frozen=True):
@@ -99,6 +114,8 @@ class SetState(Struct, frozen=True):
             post(db, self.mail, self.limits, ctx.now)
         if new == "shutdown":
             abandon(db, agent_number(db, agent), team_number(db, team), self.why)
+        if new != "running" and db.execute(_AT_WORK, (team, LEAD_NAME)).fetchone() is None:
+            release_reports(db, team)
         if ctx.keeps_dead and new != "running":  # on its worker another one may work now
             place_waiting(db, ctx.now)
         return Moved(before, new)
@@ -113,12 +130,27 @@ class PlaceMember(Struct, frozen=True):
     pane: dict[str, Any] | None
 
     def apply(self, db: sqlite3.Connection, ctx: Context) -> Member | Refused:
-        row = db.execute(f"{MEMBER} {IN_TEAM}", (self.agent, self.team)).fetchone()
-        if row is None:
-            return Refused("no_member", f"Agent {self.agent} is not a member of team {self.team}.")
-        member = replace(read_member(row), backend=self.backend, pane=self.pane)
-        db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(member), row[3]))
-        return member
+        return _rewrite(db, self.team, self.agent, backend=self.backend, pane=self.pane)
+
+
+class NoteTrouble(Struct, frozen=True):
+    """Why the process that was to run a member could not; empty: that is over."""
+
+    team: str
+    agent: AgentId
+    why: str
+
+    def apply(self, db: sqlite3.Connection, ctx: Context) -> None:
+        _rewrite(db, self.team, self.agent, trouble=self.why)
+
+
+def _rewrite(db: sqlite3.Connection, team: str, agent: AgentId, **fields: Any) -> Member | Refused:
+    row = db.execute(f"{MEMBER} {IN_TEAM}", (agent, team)).fetchone()
+    if row is None:
+        return Refused("no_member", f"Agent {agent} is not a member of team {team}.")
+    member = replace(read_member(row), **fields)
+    db.execute("UPDATE members SET record = ? WHERE n = ?", (_encoder.encode(member), row[3]))
+    return member
 
 
 def _made_distinct(db: sqlite3.Connection, draft: Member, at: int) -> Member:

@@ -29,8 +29,8 @@ class Deleted(Struct, frozen=True):
 
 
 class CreateTeam(Struct, frozen=True):
-    """Make a team: `lead` is its first member and `process` has its lease. A known key returns the team that it
-    made."""
+    """Make a team: `lead` is its first member and `process` has its lease. The name of another lead's team gets a
+    number. A known key returns the team that it made."""
 
     name: str
     description: str
@@ -42,10 +42,13 @@ class CreateTeam(Struct, frozen=True):
         safe = safe_name(self.name, empty="team")
         if self.key is not None and (made := find_team(db, "teams.key = ?", self.key)) is not None:
             return made
-        if find_team(db, "teams.name = ?", safe) is not None:
-            return Refused(
-                "team_exists", f"There is a team {safe} already. Choose another name, or delete it (TeamDelete)."
-            )
+        if (known := find_team(db, "teams.name = ?", safe)) is not None:
+            if known.lead == self.lead.agent:
+                words = (
+                    f"There is a team {safe} already, and you lead it: go on with it, or end it with TeamDelete first."
+                )
+                return Refused("team_exists", words)
+            safe = safe_name(safe, [name for (name,) in db.execute("SELECT name FROM teams")])
         lead, process = agent_number(db, self.lead.agent), process_number(db, self.process)
         sql = "INSERT INTO teams (name, description, lead, process, epoch, created, key) VALUES (?, ?, ?, ?, 1, ?, ?)"
         db.execute(sql, (safe, self.description, lead, process, ctx.now, self.key))

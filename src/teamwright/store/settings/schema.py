@@ -113,6 +113,7 @@ class Own(Struct, frozen=True, rename="camel"):
     terminal_title: bool = True
     notify_seconds: Seconds = 10.0  # shorter turns do not report their end
     budget: Budget = Budget()
+    unknown_prices: Literal["refuse", "allow"] = "refuse"  # in a budget in dollars, if nobody watches
     mail: MailPart = MailPart()
     land: LandPart = LandPart()
     sandbox: OwnSandbox = OwnSandbox()

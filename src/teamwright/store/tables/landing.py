@@ -30,9 +30,9 @@ class LandTable:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def queue(self, draft: LandDraft) -> LandEntry:
+    async def queue(self, draft: LandDraft, *, told: bool = True) -> LandEntry:
         """Durable on return. See `QueueBranch`."""
-        return await self._db.write(QueueBranch(draft))
+        return await self._db.write(QueueBranch(draft, told))
 
     async def change(
         self, id: LandId, before: LandState, after: LandState, reason: str = "", commit: str = ""

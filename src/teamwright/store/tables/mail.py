@@ -14,8 +14,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from teamwright.core.data.letter import Letter, Said
-from teamwright.core.data.team import Mail, MailState, Refused
+from teamwright.core.data.letter import LEAD, Letter, Said, Signal
+from teamwright.core.data.letters.tasks import CLAIM_SENDER
+from teamwright.core.data.team import Mail, MailState, Member, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.acts.mail import (
     DropLetters,
@@ -24,12 +25,14 @@ from teamwright.store.acts.mail import (
     NoteProgress,
     NoteWork,
     PostMail,
+    ReleaseReports,
     TellOfRounds,
 )
 from teamwright.store.db.database import Database
 from teamwright.store.db.statements import fetch_all, fetch_one
-from teamwright.store.tables.mail_insert import LIMITS, MailLimits, Stored, cut_to_limit
+from teamwright.store.tables.mail_insert import LIMITS, MailLimits, Stored, cut_to_limit, held_reports
 from teamwright.store.tables.rounds import rounds_spent
+from teamwright.store.tables.rows.teams import IN_TEAM
 
 MOST_READ = 200  # messages already read that an inbox still shows
 _AT_ONCE = 500  # messages fetched by one statement
@@ -53,6 +56,11 @@ class MailEntry(Struct, frozen=True):
     delivered_at: int | None
     sender: AgentId | None
     reader: AgentId | None
+
+
+class Exchanged(Struct, frozen=True):
+    asked: bool  # by the lead, or by a task
+    wrote: bool
 
 
 class MailTable:
@@ -119,13 +127,25 @@ class MailTable:
         sql = "SELECT count(*) FROM mail WHERE reader = (SELECT n FROM agents WHERE id = ?) AND state = 'stored'"
         return (await self._db.read(fetch_one(sql, (reader,))))[0]
 
-    async def has_written(self, sender: AgentId, reader: AgentId, *, since: int) -> bool:
-        """Whether it has told the reader something since then, other than that it is idle."""
-        sql = """
+    async def exchanged(self, member: Member, lead: AgentId) -> Exchanged:
+        """What a member and its lead have told each other in the member's turn, other than that it is idle."""
+        wrote = """
             SELECT 1 FROM mail WHERE sender = (SELECT n FROM agents WHERE id = ?) AND sent_at >= ?
             AND reader = (SELECT n FROM agents WHERE id = ?) AND state <> 'refused' AND id NOT LIKE 'i-%' LIMIT 1
         """
-        return bool(await self._db.read(fetch_all(sql, (sender, since, reader))))
+        read = "SELECT letter FROM letters WHERE agent = (SELECT n FROM agents WHERE id = ?) AND delivered_at >= ?"
+
+        def work(db: sqlite3.Connection) -> Exchanged:
+            (since,) = db.execute(f"SELECT since FROM members {IN_TEAM}", (member.agent, member.team)).fetchone()  # noqa: S608
+            asked = any(_gives_work(data) for (data,) in db.execute(read, (member.agent, since)))
+            return Exchanged(asked, db.execute(wrote, (member.agent, since, lead)).fetchone() is not None)
+
+        return await self._db.read(work)
+
+    async def release_reports(self, team: str) -> None:
+        """Nobody in the team works: reports that waited for that wake the lead."""
+        if await self._db.read(partial(held_reports, team=team)):
+            await self._db.write(ReleaseReports(team))
 
     # --- failed deliveries
 
@@ -196,3 +216,12 @@ def count_unread(path: Path) -> dict[str, int]:
             "SELECT teams.name, count(*) FROM mail JOIN teams ON teams.n = mail.team WHERE state = 'stored' GROUP BY 1"
         )
         return dict(db.execute(sql).fetchall())
+
+
+def _gives_work(letter: bytes) -> bool:
+    try:
+        found = _letters.decode(letter)
+    except msgspec.DecodeError:
+        return False
+    task = isinstance(found.body, Signal) and found.body.kind == "task_assignment"
+    return task or found.sender.name in {LEAD, CLAIM_SENDER}

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from teamwright.core.crashpoint import crashpoint
-from teamwright.core.data.letter import Letter, Said, Signal
+from teamwright.core.data.letter import Letter, Said, Signal, has_news, is_quiet
 from teamwright.core.data.team import Code, Mail, MailState, Refused
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.store.tables.rounds import count_round, rounds_spent
@@ -252,6 +252,24 @@ def set_aside(db: sqlite3.Connection, n: int, state: MailState, why: str) -> Non
     db.execute("UPDATE mail SET state = ?, reason = ? WHERE n = ?", (state, why, n))
     sql = "UPDATE letters SET delivered_at = ? WHERE n = (SELECT letter FROM mail WHERE n = ?) AND delivered_at IS NULL"
     db.execute(sql, (ASIDE, n))
+
+
+def held_reports(db: sqlite3.Connection, team: str) -> list[tuple[int, Letter]]:
+    """Reports that wait until nobody in the team works, with the numbers of their letters."""
+    sql = """
+        SELECT letters.n, letters.letter FROM mail JOIN letters ON letters.n = mail.letter
+        WHERE team = (SELECT n FROM teams WHERE name = ?) AND state = 'stored' AND mail.id LIKE 'i-%'
+    """
+    found = [(n, _letters.decode(data)) for n, data in db.execute(sql, (team,))]
+    return [(n, letter) for n, letter in found if has_news(letter) and is_quiet(letter)]
+
+
+def release_reports(db: sqlite3.Connection, team: str) -> None:
+    """Nobody works: the reports that waited for that wake the lead."""
+    for n, letter in held_reports(db, team):
+        assert isinstance(letter.body, Signal)
+        awake = replace(letter, body=replace(letter.body, held=False))
+        db.execute("UPDATE letters SET letter = ? WHERE n = ?", (_encoder.encode(awake), n))
 
 
 def forward(db: sqlite3.Connection, team: int, reader: int, to: AgentId) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId
+from teamwright.core.data.tasks import Actor, Change, Done, Draft, Owner, Refusal, Task, TaskId, owns
 from teamwright.core.ids import AgentId, CallId
 from teamwright.store.acts.tasks import (
     AdoptList,
@@ -145,6 +145,13 @@ class TaskTable:
         if done is not None:
             self._remember(list, done, by)
         return done
+
+    async def held_up(self, list: str, by: Actor) -> tuple[TaskId, ...]:
+        """The open tasks of an agent, if all of them wait for others and there is none that it could take."""
+        own = [task for task in (await self.list(list)).tasks if task.status != "completed" and owns(task, by)]
+        if not all(task.blocked_by for task in own) or await self.first_free(list, by) is not None:
+            return ()
+        return tuple(task.id for task in own)
 
     async def first_free(self, list: str, by: Actor) -> Task | None:
         """The task that `claim_first` would take now. Another agent may be quicker."""

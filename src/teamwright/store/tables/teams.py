@@ -11,7 +11,7 @@ from msgspec import Struct
 from teamwright.core.data.letter import Letter, is_quiet
 from teamwright.core.data.team import LEAD_NAME, Backend, Mail, Member, Moved, ProcessId, Refused, State, Team
 from teamwright.core.ids import AgentId, CallId
-from teamwright.store.acts.members import AddMember, PlaceMember, SetState
+from teamwright.store.acts.members import AddMember, NoteTrouble, PlaceMember, SetState
 from teamwright.store.acts.teams import ClearTeam, CreateTeam, Deleted, DeleteLeftTeam, DeleteTeam, TakeOverTeam
 from teamwright.store.db.database import Database
 from teamwright.store.db.statements import fetch_all
@@ -180,6 +180,10 @@ class TeamTable:
     ) -> Member | Refused:
         """Set where a member runs; everything else stays as it is."""
         return await self._db.write(PlaceMember(team, agent, backend, pane))
+
+    async def note_trouble(self, team: str, agent: AgentId, why: str) -> None:
+        """Note for the lead's process why another one cannot run a member; empty: that is over."""
+        await self._db.write(NoteTrouble(team, agent, why))
 
     async def members(self, team: str) -> list[Member]:
         """Members in the order in which they joined; of each name only the last incarnation."""

@@ -179,9 +179,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("I look at the tests first.", _run("python3 -m unittest -q")),
         StoryLine("Two faults that have nothing to do with each other, and a banner that needs both.", _tasks),
         StoryLine("Each fault gets a teammate, with a worktree of its own.", _recruit),
-        StoryLine("They are at work. I need not wait for them: I am told when one goes idle."),
-        StoryLine("ben is done with #2. ada works on.", cue=Idle("ben")),
-        StoryLine("ada is done with #1. So #3 waits for nothing more, and ben has taken it.", cue=Idle("ada")),
+        StoryLine("They are at work. I need not wait for them: I hear of them when they are done."),
         StoryLine("All three are done. I merge both branches and run all tests.", _merge, Idle("ben")),
         StoryLine("The shop is whole, so nobody is needed any more.", _dismiss),
         StoryLine("", _run("git log --no-merges --topo-order --format=%s"), StoryLeft(("ada", "ben"))),
@@ -192,7 +190,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine(
             "min() of nothing raises. It takes a default.",
             _edit("prices.py", PRICES, "test_prices"),
-            SaidInDemo("lead", 5),
+            Idle("ben"),
         ),
         StoryLine("ben needs cents, and cents they are.", _commit("cheapest() of an empty list is None")),
         StoryLine("", _always(_done(1))),
@@ -206,7 +204,7 @@ PARTS: dict[str, Sequence[StoryLine]] = {
         StoryLine("", _commit("Prices with two digits")),
         StoryLine("ada should know how I count.", _advise),
         StoryLine("#2 is done, on the branch {branch}."),  # a kill comes before it
-        StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), SaidInDemo("lead", 6)),
+        StoryLine("What does #3 still need?", _run("python3 -m unittest -q test_banner"), Idle("ada")),
         StoryLine("First ada's work, then the file.", _bring_in),
         StoryLine("", _write),
         StoryLine("", _always(_done(3))),

@@ -48,6 +48,7 @@ def options_of(found: Namespace) -> Options:
         cwd=Path.cwd(),
         env=dict(os.environ),
         origin=_origin(found),
+        name=found.name,
         model=found.model,
         fallback_model=found.fallback_model,
         effort=found.effort or found.max_thinking_tokens or None,

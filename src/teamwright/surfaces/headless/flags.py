@@ -112,6 +112,12 @@ _SESSION: Rows = (
     ("--resume -r", "resume a session, by its id or its beginning", {"nargs": "?", "const": "", "metavar": "ID"}),
     ("--continue -c", "resume the last session of this directory", _FLAG | {"dest": "continue_"}),
     ("--session-id", "id for the new session", {"metavar": "UUID"}),
+    ("--name -n", "name of the session in lists", {"type": _text, "metavar": "NAME"}),
+    (
+        "--worktree -w",
+        "work in a new git worktree, or in the one of that name",
+        {"nargs": "?", "const": "", "metavar": "NAME"},
+    ),
     ("--listen", "let `teamwright attach` connect and answer permission requests", _FLAG),
     ("--no-wait", "exit when the turn ends and stop background jobs", _FLAG),
     ("--team", "take over a team whose lead has exited", {"metavar": "NAME"}),
@@ -168,5 +174,5 @@ def add_editor_flags(parser: ArgumentParser) -> None:
         for names, words, how in rows:
             group.add_argument(*names.split(), help=words, **how)
     parser.set_defaults(resume=None, continue_=False, session_id=None, fork_session=False, listen=False)
-    parser.set_defaults(team=None, engine=None)
+    parser.set_defaults(team=None, engine=None, name=None)
     parser.set_defaults(resume_session_at=None, resume_drops_turn=None)

@@ -32,6 +32,7 @@ from teamwright.core.data.event import (
     Warned,
 )
 from teamwright.core.data.extensions.hook import Fired
+from teamwright.core.data.letter import ASKS
 from teamwright.core.data.message import Delta, Message, Retrying, Text, Usage
 from teamwright.core.ids import AgentId, CallId, line_uuid
 from teamwright.runtime.driven_session import DrivenSession
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.tasks.open_work import OpenWork
 
 Format = Literal["text", "json", "stream-json"]
+_RESTS = frozenset({"idle", "shutdown", "died"})
 
 
 class Printer(Struct, eq=False):
@@ -55,6 +57,7 @@ class Printer(Struct, eq=False):
     format: Format
     partial: bool
     replay: bool = False
+    holds: bool = False  # the only result comes last: jobs are stopped before it
     engine: str | None = None  # as the option gave it
     last: TurnEnded | None = None
     printed: anyio.Event = field(default_factory=anyio.Event)
@@ -69,6 +72,11 @@ class Printer(Struct, eq=False):
     _last_result: dict[str, Any] = {}
     _outlived: bool = False  # the session outlived its last result: its team went on, or a job ended
     _ended_at: int = 0
+    _answer: str = ""  # to the last prompt, with what was said later
+    _interim: bool = False  # agents or teammates were at work when it was given
+    _reported: bool = False  # the turn brings more than idle notices
+    _asked: bool = False  # the lead was asked for its last message
+    _at_work: set[str] = set()
     _data: Any = None  # the answer as data, if a program wants that
     _place: tuple[AgentId, int] | None = None  # the transcript line that is being shown
 
@@ -97,8 +105,11 @@ class Printer(Struct, eq=False):
                 await self._line(lines.boundary_of(event) | self._parent(record.agent))
             case Rewound() as event:
                 await self._line(lines.rewound_of(event, record.agent))
-            case LettersTaken() as event if self.replay and record.agent == self.session.main:
-                await self._line({"type": "user"} | lines.replayed(event.message) | self._parent(record.agent))
+            case LettersTaken() as event if record.agent == self.session.main:
+                self._reported = self._reported or not all(id.startswith("i-") for id in event.letters)
+                self._asked = self._asked or any(id.startswith(ASKS) for id in event.letters)
+                if self.replay:
+                    await self._line({"type": "user"} | lines.replayed(event.message) | self._parent(record.agent))
             case ToolEnded() as event:
                 self._note_data(record.agent, event)
                 line = {"type": "user", "message": api_json.user_of(event)} | self._parent(record.agent)
@@ -129,7 +140,9 @@ class Printer(Struct, eq=False):
             case JobStarted() | JobProgressed() | JobEnded() as event:
                 await self._job(event)
             case Suggested() | TeamChanged() as event:
-                self._outlived = self._outlived or isinstance(event, TeamChanged)
+                if isinstance(event, TeamChanged):
+                    self._outlived = True
+                    self._note_work(event.agent, begins=event.kind in {"spawn", "wake"}, ends=event.kind in _RESTS)
                 await self._line({"type": "system"} | lines.news_of(event))
                 if isinstance(event, TeamChanged) and (task := lines.mate_of(event)) is not None:
                     await self._line({"type": "system"} | task)
@@ -139,12 +152,21 @@ class Printer(Struct, eq=False):
                 pass
 
     async def _job(self, event: JobStarted | JobProgressed | JobEnded) -> None:
+        if not isinstance(event, JobProgressed):
+            begins = isinstance(event, JobStarted) and event.kind in {"agent", "remote"}
+            self._note_work(event.job, begins=begins, ends=isinstance(event, JobEnded))
         if isinstance(event, JobStarted):  # an agent's job has its id; an agent that is woken again has a new call
             self._calls[AgentId(event.job)] = event.call_id
         if isinstance(event, JobEnded):
             self._outlived = True
             await self._line({"type": "system"} | lines.ended_of(event))
         await self._line({"type": "system"} | lines.task_of(event))
+
+    def _note_work(self, who: str, *, begins: bool, ends: bool) -> None:
+        if begins:
+            self._at_work.add(who)
+        elif ends:
+            self._at_work.discard(who)
 
     def _denied(self, event: Denied) -> None:
         self._denials.append(event)
@@ -163,7 +185,7 @@ class Printer(Struct, eq=False):
 
     async def finish(self) -> None:
         """Print what the other two formats print: only the last result. In a stream it is the last line, too."""
-        if self._outlived and self.last is not None:  # repeat the result with all figures
+        if (self._outlived or self.holds) and self.last is not None:  # repeat the result with all figures
             self._last_result = self._result(self.last, self._ended_at)
             await self._line(self._last_result | lines.open_of(self.open_work))
         for work in self.open_work:
@@ -180,15 +202,16 @@ class Printer(Struct, eq=False):
         await self.out.write(lines.encode_line(result | self._stamp()))
 
     async def _print_text(self, last: TurnEnded) -> None:
-        if text := lines.with_open(last.text, () if self._data is not None else self.open_work):
+        if text := lines.with_open(self._answer, () if self._data is not None else self.open_work):
             await self.out.write(visible(text).encode() + b"\n")
         if last.reason != "done":
             sys.stderr.write(f"teamwright: {visible(last.error)}\n")
 
     def _count(self, started: TurnStarted, at: int) -> None:
         """Count anew at each prompt; a turn that continues it belongs to the same result."""
+        self._reported = self._asked = False
         if started.asked or not self._turn_began:
-            self._turn_began, self._data = at, None
+            self._turn_began, self._data, self._answer = at, None, ""
             self._denials, self._told = self._denials[self._told :], 0
 
     async def _ended(self, end: TurnEnded, at: int) -> None:
@@ -198,11 +221,24 @@ class Printer(Struct, eq=False):
             message = api_json.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
+        self._add_to_answer(end.text)
         self._outlived, self._ended_at = False, at
         self.open_work = await self.session.open_work()
         self._last_result = self._result(end, at)
         self._told = len(self._denials)
-        await self._line(self._last_result | lines.open_of(self.open_work))
+        if not self.holds:
+            await self._line(self._last_result | lines.open_of(self.open_work))
+
+    def _add_to_answer(self, words: str) -> None:
+        """Later words are added to the answer. They take its place if agents were still at work on it and have
+        reported since."""
+        if self._asked or (self._interim and self._reported):
+            self._answer = ""
+        if not self._answer and not words and self._data:
+            words = msgspec.json.encode(self._data).decode()
+        if words not in self._answer:
+            self._answer = "\n\n".join(filter(None, (self._answer, words)))
+        self._interim = bool(self._at_work)
 
     async def _line(self, line: dict[str, Any]) -> None:
         if self.format == "stream-json":
@@ -245,7 +281,7 @@ class Printer(Struct, eq=False):
             "type": "result",
             "subtype": lines.subtype_of(end),
             "is_error": end.reason != "done",
-            "result": end.text or end.error or (msgspec.json.encode(self._data).decode() if self._data else ""),
+            "result": self._answer or end.error,
             "errors": [end.error] if end.error else [],
             "api_error_status": end.status,
             "stop_reason": end.stop,

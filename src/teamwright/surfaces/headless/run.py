@@ -57,7 +57,7 @@ async def run(headless: Headless, options: Options) -> int:
     prompt = None if headless.input == "stream-json" else await _read_prompt(headless.prompt)
     if headless.schema is not None:
         options = replace(options, own_tools=(*options.own_tools, StructuredOutput(headless.schema)))
-    opened = await open_session(options)
+    opened = await open_session(replace(options, known_prices=True))
     session = DrivenSession(opened, opened.home or home_from(options.env))
     gc.freeze()  # imported modules and the setup stay, so the collector need not look at them again
     gc.set_threshold(_NEW_OBJECTS)
@@ -66,7 +66,13 @@ async def run(headless: Headless, options: Options) -> int:
         sys.stderr.write(f"teamwright: {visible(note)}\n")
     out = Out(sys.stdout.fileno())
     printer = Printer(
-        session, out, headless.output, partial=headless.partial, replay=headless.replay, engine=options.engine
+        session,
+        out,
+        headless.output,
+        partial=headless.partial,
+        replay=headless.replay,
+        holds=not headless.wait and headless.input == "text",
+        engine=options.engine,
     )
     driver = _open_driver(session, printer, options) if headless.input == "stream-json" else None
     states = await _listen(headless, session, printer, options.env)

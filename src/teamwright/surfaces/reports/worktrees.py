@@ -41,9 +41,10 @@ async def _with_houses(found: list[FoundTree], tell: Tell) -> tuple[list[FoundTr
 
 
 def _housed(entry: FoundTree, members: Mapping[Path, Member]) -> FoundTree:
-    """A teammate's worktree is in use as long as the teammate lives, whether a process runs it now or not."""
+    """A teammate's worktree is in use as long as the teammate lives, whether a process runs it now or not. Once its
+    work is merged and no process runs the teammate, it may go: a resume makes it again."""
     member = members.get(entry.worktree.path)
-    if member is None:
+    if member is None or entry.use == "merged":
         return entry
     note = f"{_USED}{member.address}" if entry.use == "in_use" else f"{_KEPT}{member.address} (not running)"
     return replace(entry, use="in_use", note=f"{note}; {entry.note}" if entry.note else note)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from teamwright.host.git.worktrees.worktree import Worktree
     from teamwright.runtime.agents.sub_agents import AgentRecord
     from teamwright.runtime.jobs.jobs import Job
+    from teamwright.runtime.services import Services
 
 NAME = "Agent"
 DESCRIPTION = """\
@@ -188,10 +189,11 @@ class AgentTool(Struct, eq=False):
             isolation=asked.isolation,
             cwd=asked.cwd,
         )
-        spawner = services_of(ctx).spawner
+        services = services_of(ctx)
+        spawner = services.spawner
         job, plan = await spawner.spawn(ask, ctx)
         if isinstance(job, Member):
-            return recruited(job, plan.notes)
+            return await recruited(services, job, plan.notes)
         known = spawner.known[AgentId(job.id)]
         if job.kind == "remote":
             return launched_remotely(job, plan.notes)
@@ -206,16 +208,18 @@ def _told_tree(tree: "Worktree") -> str:
     return told_worktree(tree.path, tree.branch)
 
 
-def recruited(member: Member, notes: Iterable[str] = ()) -> Outcome:
+async def recruited(services: "Services", member: Member, notes: Iterable[str] = ()) -> Outcome:
     where = ""
-    if member.worktree:
+    if member.backend == "remote" and services.remotes is not None:
+        where = f" {await services.remotes.place_of(member)}"
+    elif member.worktree:
         from teamwright.host.git.worktrees.record import branch_at  # noqa: PLC0415  # few agents have a worktree
         from teamwright.host.git.worktrees.worktree import told_worktree  # noqa: PLC0415
 
         path = Path(member.worktree)
-        where = f" in {told_worktree(path, branch_at(path))}"
+        where = f", in {told_worktree(path, branch_at(path))}"
     words = (
-        f"{member.name} has joined the team {member.team} and is at work{where}. SendMessage reaches it; you are told "
+        f"{member.name} has joined the team {member.team}{where}. SendMessage reaches it; you are told "
         "when it goes idle: end your turn if there is nothing else to do."
     )
     data = {

@@ -7,7 +7,7 @@ import anyio
 from msgspec import Meta, Struct
 
 from teamwright.core.data.message import ToolCall
-from teamwright.core.data.team import split_address
+from teamwright.core.data.team import Member, split_address
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId
 from teamwright.core.ports import Outcome, ToolContext, said
@@ -18,8 +18,8 @@ from teamwright.tools.bounds import bounded, visible
 from teamwright.tools.define import read_args, spec
 
 if TYPE_CHECKING:
-    from teamwright.runtime.agents.supervisor import Supervisor
     from teamwright.runtime.jobs.jobs import Job
+    from teamwright.runtime.services import Services
 
 MOST_MS = 600_000
 CLEAN_UP = 10.0  # seconds for git to report what a stopped agent leaves behind
@@ -47,8 +47,14 @@ class TaskOutput:
         from teamwright.host.files.tail import read_tail  # noqa: PLC0415
 
         asked = read_args(OutputArgs, args)
-        supervisor = services_of(ctx).supervisor
-        job = find_job(supervisor, asked.task_id)
+        services = services_of(ctx)
+        supervisor = services.supervisor
+        if supervisor.jobs.get(asked.task_id) is None and (member := find_mate(services, ctx, asked.task_id)):
+            await services.teams.roster.refresh(member.team)  # it may have gone idle just now
+            return _report_mate(
+                find_mate(services, ctx, asked.task_id) or member, await services.teams.last_words(member)
+            )
+        job = find_job(services, ctx, asked.task_id)
         if asked.block and job.status == "running":
             me = supervisor.agent(ctx.agent)
             assert me is not None
@@ -66,12 +72,34 @@ class TaskOutput:
         return _report(job, "success", text)
 
 
-def find_job(supervisor: "Supervisor", id: str) -> "Job":
-    job = supervisor.jobs.get(id)
-    if job is None:
-        known = ", ".join(j.id for j in supervisor.jobs.all()[-20:]) or "none"
-        raise ToolError(f"There is no job {id!r}. Jobs of this session: {known}. Teammates are named name@team.")
-    return job
+def find_mate(services: "Services", ctx: ToolContext, id: str) -> Member | None:
+    """The teammate beside the caller that has this name, address or id."""
+    if (teams := services.open_teams) is None or (me := teams.roster.member_beside(ctx.agent, id)) is None:
+        return None
+    member = teams.roster.find(me.team, id)
+    return None if member is None or member.is_lead else member
+
+
+def find_job(services: "Services", ctx: ToolContext, id: str) -> "Job":
+    jobs = services.supervisor.jobs
+    if (job := jobs.get(id)) is not None:
+        return job
+    if (member := find_mate(services, ctx, id)) is not None:
+        raise ToolError(f"{id} is a teammate: its id is {member.address}.")
+    known = f"Jobs of this session: {', '.join(j.id for j in jobs.all()[-20:]) or 'none'}."
+    teams, number = services.open_teams, id.removeprefix("#")
+    if teams is not None and (mates := ", ".join(m.address for m in teams.mates())):
+        known += f" Teammates: {mates}."
+    if number.isdecimal():
+        raise ToolError(f"#{number} is a number of the task list, which TaskGet and TaskUpdate take. {known}")
+    raise ToolError(f"There is no job {id!r}. {known}")
+
+
+def _report_mate(member: Member, words: str) -> Outcome:
+    shown = bounded(visible(words))
+    task = {"task_id": member.address, "task_type": "teammate", "status": member.state, "output": shown}
+    head = f"{member.address} ({member.description}): {member.state}. Its last words:"
+    return said(f"{head}\n\n{shown or '(none yet)'}", {"retrieval_status": "success", "task": task})
 
 
 def _report(job: "Job", status: str, output: str) -> Outcome:
@@ -136,7 +164,7 @@ class TaskStop:
             member = await services.teams.stop(agent, id)
             message = f"Stopped {member.address}: it has shut down."
             return said(message, {"message": message, "task_id": id, "task_type": "teammate"})
-        job = find_job(supervisor, id)
+        job = find_job(services, ctx, id)
         if not await supervisor.stop(job):
             raise ToolError(f"{id} is not running: it is {job.status}.")
         if job.owner == ctx.agent and job.kind != "remote":  # any other owner still needs the notice

@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+import msgspec
+from msgspec import Meta, Raw, Struct
 
 from teamwright.core.data.landing import LandDraft, LandEntry, LandId, task_words
-from teamwright.core.data.message import Text
+from teamwright.core.data.message import Text, ToolCall
 from teamwright.core.data.tasks import TaskId
 from teamwright.core.errors import ToolError
-from teamwright.core.ids import SessionId
+from teamwright.core.ids import CallId, SessionId
+from teamwright.core.permissions.consent import Deny
 from teamwright.core.ports import Outcome, ToolContext
 from teamwright.runtime.services import services_of
 from teamwright.runtime.tool_traits import Args, ToolTraits
+from teamwright.tools.bash import BashTool
 from teamwright.tools.bounds import visible
 from teamwright.tools.define import read_args, spec
 
@@ -28,8 +31,12 @@ class LandArgs(Struct, frozen=True):
     action: Annotated[
         Literal["ready", "list", "run", "give_up"], Meta(description="run and give_up are the lead's")
     ] = "ready"
-    branch: Annotated[str, Meta(description="Default: the one that you work on")] = ""
-    task: Annotated[str, Meta(description="The id of the task that it is for; default: yours")] = ""
+    branch: Annotated[str, Meta(description="Default: yours")] = ""
+    task: Annotated[str, Meta(description="The id of its task; default: yours")] = ""
+    check: Annotated[
+        str,
+        Meta(description="For run where none is set: the command that must pass, approved as in Bash"),
+    ] = ""
     priority: Annotated[int, Meta(description="The higher, the sooner", ge=-1000, le=1000)] = 0
 
 
@@ -48,11 +55,11 @@ def _about(args: Args) -> str:
 class LandTool:
     spec = spec(
         "Land",
-        "The landing queue: finished branches are merged one at a time on a fresh copy of the target, checked there by "
-        "the project's own command, and land only if that passes: use it in place of git merge. `ready`: your branch "
-        "is committed and finished; what does not land comes back to you as a message with the output. `list` shows "
-        "the queue; `run` lands what waits, and says what became of each.",
+        "The landing queue, in place of git merge: finished branches are merged one at a time on a fresh copy of the "
+        "target, and land only if the project's check passes there. `ready`: your branch is committed and finished; "
+        "what does not land comes back to you with the output. `list` shows the queue; `run` lands what waits.",
         LandArgs,
+        unseen=("priority",),
     )
     traits = ToolTraits(
         name=spec.name,
@@ -70,7 +77,7 @@ class LandTool:
                 return await _ready(services, asked, ctx)
             case "run":
                 _require_lead(services, ctx)
-                return await _run(services, ctx)
+                return await _run(services, asked.check, ctx)
             case "give_up":
                 _require_lead(services, ctx)
                 return await _give_up(services, asked)
@@ -85,8 +92,9 @@ def _require_lead(services: "Services", ctx: ToolContext) -> None:
 
 
 async def _ready(services: "Services", asked: LandArgs, ctx: ToolContext) -> Outcome:
+    from teamwright.host.git.run import locate  # noqa: PLC0415
     from teamwright.host.git.worktrees.listing import branch_here  # noqa: PLC0415
-    from teamwright.runtime.landing.queueing import task_of  # noqa: PLC0415
+    from teamwright.runtime.landing.queueing import owner_of, task_of  # noqa: PLC0415
 
     scope = services.board.scope
     branch = asked.branch or await branch_here(ctx.desk.cwd)
@@ -94,31 +102,35 @@ async def _ready(services: "Services", asked: LandArgs, ctx: ToolContext) -> Out
         raise ToolError("HEAD is detached here. Name the branch that is ready.")
     list, me = scope.list_of(ctx.agent), scope.actor(ctx.agent)
     listing = await services.board.listing(ctx.agent)
-    task = _task_id(asked.task) if asked.task else task_of(listing.tasks, ctx.agent)
+    member = services.teams.member_of(ctx.agent)
+    mates = services.teams.roster.mates(member.team) if member is not None and member.is_lead else []
+    owner = owner_of(mates, await locate(ctx.desk.cwd), branch) if mates else None
+    agent = owner.agent if owner is not None else ctx.agent
+    task = _task_id(asked.task) if asked.task else task_of(listing.tasks, agent)
     if task is not None and task not in {one.id for one in listing.tasks}:
         raise ToolError(f"There is no task #{task}. TaskList shows those that there are.")
-    member = services.teams.member_of(ctx.agent)
     draft = LandDraft(
         "",
         "",
         branch,
         "",
         "",
-        owner=me.name,
-        agent=ctx.agent,
+        owner=owner.name if owner is not None else me.name,
+        agent=agent,
         session=SessionId(services.agents.session),
         team=member.team if member else "",
         list=list,
         task=task,
         priority=asked.priority,
     )
-    entry = await services.landing.queue(draft)
+    entry = await services.landing.queue(draft, told=owner is None)
     if member is not None and not member.is_lead:
         await services.teams.wakeups.ring_lead(member.team)
-    words = f"{entry.draft.branch} at {entry.draft.tip[:12]} waits to land on {entry.draft.target} (number {entry.id})."
-    after = (
-        " Land with action `run` lands it." if me.lead else " Whoever leads lands it; you hear of it only if it fails."
-    )
+    words = f"{entry.draft.branch} at {entry.draft.tip[:12]} is number {entry.place} to land on {entry.draft.target}."
+    if me.lead:
+        after = " Land with action `run` lands it." + (f" What fails goes back to {owner.name}." if owner else "")
+    else:
+        after = " Whoever leads has been told and lands it; you hear of it only if it fails."
     return Outcome((Text(visible(words + after)),), _record(entry))
 
 
@@ -129,12 +141,22 @@ def _task_id(text: str) -> TaskId:
     return TaskId(int(bare))
 
 
-async def _run(services: "Services", ctx: ToolContext) -> Outcome:
+async def _run(services: "Services", check: str, ctx: ToolContext) -> Outcome:
     me = services.supervisor.agent(ctx.agent)
     assert me is not None
+    named = await _judged(services, check, ctx) if check and services.landing.choices.check is None else None
     async with me.slot.waiting():
-        end = await services.landing.run()
+        end = await services.landing.run(check=named)
     return _ended(end)
+
+
+async def _judged(services: "Services", check: str, ctx: ToolContext) -> str:
+    """A check that the model names is a command like any other."""
+    call = ToolCall(CallId(f"{ctx.call_id}-check"), BashTool.traits.name, Raw(msgspec.json.encode({"command": check})))
+    decision = await services.judge(ctx.agent, call)
+    if isinstance(decision, Deny):
+        raise ToolError(f"The check was not run. {decision.reason}")
+    return str((decision.args or {}).get("command", check))
 
 
 def _ended(end: "LandEnd") -> Outcome:

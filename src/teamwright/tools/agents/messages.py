@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.message import ToolCall
-from teamwright.core.data.team import Member, RequestId
+from teamwright.core.data.team import LEAD_NAME, Member, RequestId
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, LetterId
 from teamwright.core.jsontext import as_object
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from teamwright.runtime.teams.service import Teamwork
 
 ELSEWHERE = ("uds:", "bridge:")  # prefixes of addresses of other sessions: on this machine, in an engine's space
+MAIN = "main"  # the main agent, or the teammate, that an agent works for; to a teammate it is the lead
 _NOT_SENT = "{} before this message was stored: it was not sent. Send it again if it is still needed."
 
 
@@ -126,6 +127,8 @@ class SendMessage:
             return await self._to_session(asked, ctx)
         work = services_of(ctx).teams
         member = work.roster.member_beside(ctx.agent, asked.to)
+        if asked.to == MAIN and member is not None and not member.is_lead:
+            asked = replace(asked, to=LEAD_NAME)
         if not isinstance(asked.message, str):
             if member is None:
                 raise ToolError("Structured messages go to teammates, and there is no team. Send text with a summary.")
@@ -202,7 +205,13 @@ class SendMessage:
         spawner, supervisor = services.spawner, services.supervisor
         me = supervisor.agent(ctx.agent)
         assert me is not None
-        known = spawner.find(to)
+        known, head = spawner.find(to), supervisor.head_of(me)
+        above = head.id if head is not me else me.parent  # on a worker its parent is elsewhere
+        if known is None and above is not None and to in (MAIN, above, "" if head is me else head.name):
+            letter = Letter(LetterId(f"m-{ctx.agent}-{ctx.call_id}"), above, Sender("agent", me.name, me.id), text)
+            await unbroken(supervisor.post(letter))
+            words = "Stored for the agent that you work for. It gets your report at your end all the same."
+            return said(words, {"success": True, "agentId": above, "message": words})
         if known is None:
             names = ", ".join(sorted({k.id for k in spawner.known.values()})[:20]) or "none"
             where = f"in the team {member.team} or this session" if member else "in this session"

@@ -23,8 +23,8 @@ their tasks). Idle teammates are given any open task that is nobody's.
 - End your turn whenever there is nothing to do: messages, plans to approve and notices that somebody is idle come by \
 themselves. Idle only means that a turn has ended: it needs no answer.
 - plan_approval_request: answer with SendMessage {{type: plan_approval_response, request_id, approve, feedback?}}.
-- Bring their branches in yourself (git merge). The session ends when everybody is idle and nothing is open; \
-shutdown_request and TeamDelete are for ending the team earlier."""
+- Bring their branches in yourself, with Land if you have it, else with git merge. The session ends when everybody is \
+idle and nothing is open; shutdown_request and TeamDelete are for ending the team earlier."""
 STAYS = (
     "{} before the team was deleted: it is still there, though idle teammates may have been shut down. "
     "Call it again if it is still to go."

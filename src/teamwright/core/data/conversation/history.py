@@ -48,7 +48,7 @@ NOT_RUN = "Not run: the turn was interrupted before this call began."
 LOST = {UNKNOWN, NEVER_BEGUN, STOPPED, NOT_RUN}
 CUT = (
     "Your last reply was cut off at its output limit, so no tool call in it was run. "
-    "Go on in smaller steps: shorter text, or a large file written in several calls."
+    "Go on right where its words end, in smaller steps: shorter text, or a large file written in several calls."
 )
 GO_ON = "Go on from where you stopped."
 _OF_LEAD = f'<teammate-message teammate_id="{LEAD}"'
@@ -73,6 +73,8 @@ class History(Struct, eq=False):
     prompted: int = 0  # number of prompts; rewinds count too, because grants given for one prompt end there
     heard: list[str] = []  # the prompts, the person's answers in between, and what a teammate's lead told it
     said: str = ""  # its last words before a compaction
+    cut: str = ""  # the words of replies that were cut off, and that the last reply continues
+    goes_on: bool = False  # whether the next reply continues the last one
     changed: dict[str, None] = {}  # files written by its own tools
     calls: dict[CallId, ToolCall] = {}  # calls of the last reply, as long as results are missing
     results: dict[CallId, ToolResult] = {}
@@ -112,8 +114,8 @@ class History(Struct, eq=False):
 
     @property
     def last_words(self) -> str:
-        """The last text of the agent."""
-        return next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), self.said)
+        """The last text of the agent, whole, also if it came in several replies."""
+        return self.cut + next((m.text for m in reversed(self.messages) if m.role == "assistant" and m.text), self.said)
 
     def apply(self, event: Durable) -> None:  # noqa: C901 one case for each kind
         match event:
@@ -153,7 +155,7 @@ class History(Struct, eq=False):
             case ModeChanged():
                 self.mode = event.mode
             case TurnEnded():
-                self.ended, self.ends = event, self.ends + 1
+                self.ended, self.ends, self.goes_on = event, self.ends + 1, False
             case TreeSaved() | AgentEnded():
                 pass
             case _:
@@ -188,13 +190,15 @@ class History(Struct, eq=False):
         self.written_by = event.message.model
         if not event.message.blocks:  # an empty answer costs tokens and says nothing
             return
+        self.cut = self.last_words if self.goes_on and event.message.text else ""
+        self.goes_on = event.stop == "max_tokens" and not event.message.calls
         self.messages.append(event.message)
         self.calls = {call.id: call for call in event.message.calls}
         self.used.update(self.calls)
         self.results, self.begun = {}, set()
 
     def _compacted(self, event: Compacted) -> None:
-        self.said = self.last_words
+        self.said, self.cut = self.last_words, ""
         self.messages = list(event.messages)
         self.calls, self.results, self.begun = {}, {}, set()  # the summary waits for no results
         self.asked = self.shared = self.tokens = 0
@@ -212,6 +216,7 @@ class History(Struct, eq=False):
         if not event.talk:
             return
         self.messages, self.said = [*self.messages[: event.keep], *event.messages], ""
+        self.cut, self.goes_on = "", False
         self.prompts, self.heard = _goes_on(self.prompts, event.prompts), _goes_on(self.heard, event.heard)
         self.calls, self.results, self.begun = {}, {}, set()
         self.asked, self.tokens, self.stop, self.cwd = event.asked, event.tokens, event.stop, event.cwd

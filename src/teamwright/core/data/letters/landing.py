@@ -1,22 +1,23 @@
 """Letters about the landing queue: to the lead when work is ready, to the owner when work was sent back."""
 
 from teamwright.core.data.landing import LandDraft, LandEntry, task_words
-from teamwright.core.data.letter import Letter, Said
+from teamwright.core.data.letter import Letter, Said, Sender
 from teamwright.core.data.letters.tasks import SYSTEM_SENDER
 from teamwright.core.data.team import Mail, Member
 from teamwright.core.ids import AgentId, LetterId
 
 
 def ready_mail(lead: Member, entry: LandEntry) -> Mail:
-    """Tells the lead that a member's work is ready."""
+    """The member's word to its lead that its work is ready."""
     draft = entry.draft
     task = f" (task {task_words(draft)})" if draft.task is not None else ""
     words = (
-        f"{draft.owner} says that the branch {draft.branch}{task} is ready to land on {draft.target}. It is number "
-        f"{entry.id} in the landing queue; Land with action `run` tries, checks and lands what waits there."
+        f"The branch {draft.branch}{task} is ready to land on {draft.target}. It is number {entry.place} in the queue; "
+        "Land with action `run` tries, checks and lands what waits there."
     )
-    letter = Letter(_id("r", draft, entry), lead.agent, SYSTEM_SENDER, Said(words))
-    return Mail(letter, lead.team, SYSTEM_SENDER.name, lead.name, words, control=True)
+    sender = Sender("agent", draft.owner, draft.agent)
+    letter = Letter(_id("r", draft, entry), lead.agent, sender, Said(words))
+    return Mail(letter, lead.team, draft.owner, lead.name, words, control=True)
 
 
 def returned_letter(entry: LandEntry, reason: str, output: str, to: AgentId, *, reopened: bool) -> Letter:

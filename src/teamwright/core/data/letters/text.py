@@ -17,8 +17,8 @@ from teamwright.core.data.letter import (
     Sender,
     Signal,
     SignalKind,
+    has_news,
     is_idle_notice,
-    is_quiet,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
 from teamwright.core.text import has_marks, neutral, quoted, without_marks
@@ -76,6 +76,22 @@ def _coalesced(letters: Sequence[Letter]) -> list[Letter]:
     return found
 
 
+def finished_tasks(letter: Letter) -> list[str]:
+    """The ids of the tasks that an idle notice calls completed."""
+    assert isinstance(letter.body, Signal)
+    return [id for id in str(_record(letter.body).get("completedTaskId", "")).split(", ") if id]
+
+
+def with_tasks(letter: Letter, tasks: Sequence[str]) -> Letter | None:
+    """The idle notice with only these tasks. None: that they were completed was all that it had to say."""
+    assert isinstance(letter.body, Signal)
+    record = _record(letter.body)
+    if not tasks and record.get("idleReason") == "available":
+        return None
+    rest = {key: value for key, value in record.items() if key not in {"completedTaskId", "completedStatus"}}
+    return _with_record(letter, rest | ({"completedTaskId": ", ".join(tasks)} if tasks else {}))
+
+
 def _whose(letter: Letter) -> str:
     return letter.sender.id or letter.sender.name
 
@@ -83,7 +99,7 @@ def _whose(letter: Letter) -> str:
 def _merged(letters: Sequence[Letter], *, left: bool) -> dict[str, Any]:
     """The merged record; empty if the member has shut down since and there is no other news."""
     records = [_record(letter.body) for letter in letters if isinstance(letter.body, Signal)]
-    news = [not is_quiet(letter) for letter in letters[:-1]] + [not left or not is_quiet(letters[-1])]
+    news = [has_news(letter) for letter in letters[:-1]] + [not left or has_news(letters[-1])]
     words = [r["lastMessage"] for r, new in zip(records, news, strict=True) if new and "lastMessage" in r]
     tasks = [r["completedTaskId"] for r in records if "completedTaskId" in r]
     merged = {key: value for key, value in records[-1].items() if key != "lastMessage"}

@@ -10,8 +10,10 @@ from itertools import islice, pairwise, takewhile
 from msgspec import Struct, structs
 
 from teamwright.core.permissions.patterns import UNKNOWN
+from teamwright.core.permissions.prefixes import INTERPRETERS, bare_name
 from teamwright.host.shell.cwd import leads_through_proc, normal
 from teamwright.host.shell.programs.removers import removed_words
+from teamwright.host.shell.programs.wrappers import SHELLS
 from teamwright.host.shell.words import FOUND_PATH, Word
 
 _HOMES = re.compile(r"/root|/home(/[^/]+)?|/Users(/[^/]+)?")
@@ -53,6 +55,10 @@ _WIDENS = frozenset({"!", "-not", "-o", "-or", ","})
 _MOST_MATCHES = 1_000
 _MOST_PATTERN = 200
 _OPENS = re.compile(f"[{UNKNOWN}*?{{[]")
+# In their words there may be code of another language.
+_HOLD_CODE = frozenset({"awk", "gawk", "mawk", "sqlite3", "deno"})
+_HOLD_CODE_BEHIND_FLAGS = INTERPRETERS - SHELLS | {"vi", "vim", "nvim", "ex", "emacs", "gdb", "psql", "mysql"}
+_CODE_FOLLOWS = re.compile(r"-[A-Za-z]*[ceErR].*|--(?:e|p|r|c).*|\+.*", re.DOTALL)
 _NAMES_HOME = re.compile(r"~|HOME|PWD|\bpwd\b|(?<![\w/.])\.\.(?![\w.])|/home|/root|/Users")
 
 
@@ -99,10 +105,21 @@ def removal_of(words: Sequence[Word], cwd: str | None, home: str) -> Removal:
         return _BY_PROGRAM[name](words[1:], cwd, home)
     if gone := removed_words(words, cwd):
         return structs.replace(_in_part(_taken(gone, gone, cwd, home)), cleans=name == "git")
+    if found := _removal_in_code(name, words[1:], home):
+        return found
     if words and _may_become_rm(words[0]) and any(_RECURSIVE.fullmatch(w.text) for w in words[1:]):
         removal = _by_rm(words[1:], cwd, home)
         return _UNSURE if removal.ruin or removal.doubt else SAFE
     return SAFE
+
+
+def _removal_in_code(program: str, words: Sequence[Word], home: str) -> Removal | None:
+    """A plain `rm -rf ~` in code of another language, which is not read further: `perl -e 'system(q(rm -rf ~))'`."""
+    flags = words if bare_name(program) in _HOLD_CODE_BEHIND_FLAGS else ()
+    if program not in _HOLD_CODE and not any(_CODE_FOLLOWS.fullmatch(word.text) for word in flags):
+        return None
+    found = (removal_in_text(word.text, home, seen=None) for word in words)
+    return next((removal for removal in found if removal.ruin), None)
 
 
 def _may_become_rm(word: Word) -> bool:
@@ -333,7 +350,7 @@ def _ruined_by_words(text: str, home: str, *, feeds: bool) -> str:
 
 
 def _at_home(token: str, home: str) -> str:
-    for spelling in ("${HOME}", "$HOME", "~"):
+    for spelling in ("${HOME}", "$HOME", "$ENV{HOME}", "~"):
         if token == spelling or token.startswith(spelling + "/"):
             return home + token[len(spelling) :]
     return token

@@ -139,6 +139,11 @@ _CONFIG_FLAGS = _CONFIG_READS | {
     "--no-includes",
 }
 _SETTING_NAME = re.compile(r"[\w-]+\.(?:.*\.)?[A-Za-z][\w-]*")
+_NO_SECRET = re.compile(
+    r"user\.(?:name|email|signingkey)|(?:advice|alias|am|apply|author|blame|branch|checkout|clone|color|column|commit"
+    r"|committer|core|diff|extensions|feature|fetch|format|gc|gpg|grep|i18n|index|init|log|merge|notes|pack|pull|push"
+    r"|rebase|receive|remote|rerere|safe|stash|status|submodule|tag|transfer|versionsort|worktree)\..*"
+)
 # Settings that only affect display, whatever their value.
 _SHOWS = re.compile(
     r"(?:color|column|advice)\..*|core\.(?:quotepath|abbrev)"
@@ -170,6 +175,18 @@ def git_use(words: Sequence[str], cwds: Sequence[str]) -> Use | None:
         return NOTHING
     plain = all(not w.startswith(("-", UNKNOWN)) for w in rest[1:])
     return NOTHING if plain and (name, *rest[:1]) in _TWO_WORDS_AND_NAMES else None
+
+
+def shows_settings(words: Sequence[str]) -> bool:
+    """Does it print settings of the person's own, in which there may be tokens? `words` start after `git`."""
+    match words[split_options(words)[2] :]:
+        case ["var", *rest]:
+            return any(word.startswith("-") for word in rest)
+        case ["config", *rest] if {"--local", "--worktree"}.isdisjoint(rest):
+            names = [word for word in rest if not word.startswith("-")]
+            return len(names) != 1 or _NO_SECRET.fullmatch(_lowered(names[0])) is None
+        case _:
+            return False
 
 
 def split_options(words: Sequence[str]) -> tuple[list[str], list[str], int]:

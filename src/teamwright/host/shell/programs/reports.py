@@ -9,10 +9,10 @@ from teamwright.core.permissions.patterns import UNKNOWN
 from teamwright.host.shell.programs.flags import NOTHING, Flags, Use, read_flags, split_words
 
 # Not listed: programs that run project files before answering, such as `pytest` (conftest.py) and `yarn` (a release
-# named by the project), or that use a version of themselves from the project, such as `cargo` and `rustc`.
+# named by the project), or that use a version of themselves from the project, such as `cargo`, `rustc` and `go`.
 _VERSIONED = frozenset(
     """
-    python python3 node npm pip pip3 git go gcc g++ cc clang make cmake java javac ruby perl uv rg bash ruff
+    python python3 node npm pip pip3 git gcc g++ cc clang make cmake java javac ruby perl uv rg bash ruff
     mypy tsc docker gh jq curl tar grep sed awk gawk find sqlite3 psql deno bun black
     """.split()
 )
@@ -25,14 +25,12 @@ _SHORT_VERSION = {
     "pip3": "-V",
     "ruby": "-v",
     "perl": "-v",
-    "go": "version",
     "java": "-version",
     "tsc": "-v",
 }
 
+# Not `pip list`: it asks the index, and tells it a version of rustc, which the project may choose.
 _PACKAGES: dict[str, Flags] = {
-    "list": Flags("le", "", "--local --editable --exclude-editable --user --not-required --pre",
-                  "--format --exclude", free=True, most=0),
     "show": Flags("f", "", "--files", free=True),
     "freeze": Flags("l", "", "--local --all --user --exclude-editable", "--exclude", free=True, most=0),
 }  # fmt: skip

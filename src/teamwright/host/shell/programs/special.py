@@ -212,6 +212,16 @@ _HARMLESS = re.compile(
     r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|GOOS|GOARCH|DJANGO_DEBUG|TEST|[A-Z]|_*[a-z][a-z0-9_]*"
 )
 
+_PLAIN_VALUE = re.compile(r"[\w./:,@%+-]*", re.ASCII)
+_MAKES = frozenset({"make", "gmake", "bmake"})
+
+
+def gives_orders(given: Sequence[tuple[str, str]], program: str) -> bool:
+    """Could a program take these variables for more than words? make puts each into its recipes, which are code, and
+    other programs may have recipes as well."""
+    makes = program.rpartition("/")[2] in _MAKES
+    return any(makes or not _PLAIN_VALUE.fullmatch(value) for _, value in given)
+
 
 def harmless_name(name: str, value: str = UNKNOWN) -> bool:
     """A variable from which no program takes orders. A time zone may name any file, and in some locales a character

@@ -3,8 +3,20 @@
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from teamwright.core.data.message import Delta, Reply, ReplyStarted, Request, Retrying, Usage
+from teamwright.core.data.message import (
+    Delta,
+    InputDelta,
+    Reply,
+    ReplyStarted,
+    Request,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from teamwright.core.errors import ModelError
 from teamwright.core.ids import AgentId, SessionId
 from teamwright.core.policies.budget import Limits, Reached, Spent, reached, words
 from teamwright.core.policies.compaction import size
@@ -115,11 +127,11 @@ class MeteredModel(Struct, eq=False, kw_only=True):
     async def reply(self, request: Request, on_delta: OnDelta) -> Reply:
         estimate = estimate_input(request, self.tokens)
         row = await self.ledger.open_call(self.session, self.agent, request.model, estimate)
-        spoilt = _Spoilt(on_delta)
+        spoilt = _Spoilt(on_delta, estimate)
         try:
             reply = await self.model.reply(request, spoilt.watch)
-        except BaseException:  # also an interrupt: an answer that began is billed
-            spoilt.give_up()
+        except BaseException as error:  # also an interrupt: an answer that began is billed
+            spoilt.give_up(lost=isinstance(error, ModelError) and error.lost)
             usd = self.meter.count(request.model, spoilt.usage) if spoilt.usage.total else 0.0
             self.ledger.settle_soon(row, spoilt.usage, usd, 0, "failed")
             raise
@@ -132,23 +144,35 @@ class MeteredModel(Struct, eq=False, kw_only=True):
 
 
 class _Spoilt:
-    """Counts tokens of attempts that began to answer and were lost: the provider bills them too."""
+    """Counts tokens of attempts that began to answer or were lost: the provider bills them too, with or without
+    figures."""
 
-    def __init__(self, on_delta: OnDelta) -> None:
-        self._on_delta = on_delta
-        self._started = Usage()
+    def __init__(self, on_delta: OnDelta, estimate: int) -> None:
+        self._on_delta, self._estimate = on_delta, estimate
+        self._started: Usage | None = None
+        self._said = 0  # characters
         self.usage = Usage()
 
     def watch(self, delta: Delta) -> None:
-        if isinstance(delta, ReplyStarted):
-            self._started = delta.usage
-        elif isinstance(delta, Retrying):
-            self.give_up()
+        match delta:
+            case ReplyStarted():
+                self._started = delta.usage
+            case TextDelta() | ThinkingDelta():
+                self._said += len(delta.text)
+            case InputDelta():
+                self._said += len(delta.json)
+            case Retrying():
+                self.give_up(lost=delta.lost)
+            case _:
+                pass
         self._on_delta(delta)
 
-    def give_up(self) -> None:
-        self.usage += self._started
-        self._started = Usage()
+    def give_up(self, *, lost: bool) -> None:
+        if self._started is not None or lost:
+            known = self._started or Usage()
+            known = known if known.total else Usage(self._estimate)
+            self.usage += replace(known, output=max(known.output, self._said // 4))
+        self._started, self._said = None, 0
 
 
 def estimate_input(request: Request, last: int) -> int:

@@ -6,7 +6,7 @@ from typing import Self
 import anyio
 
 from teamwright.core.data.event import is_durable
-from teamwright.core.errors import SessionMissing, ToolError
+from teamwright.core.errors import SessionMissing, StoreError, ToolError
 from teamwright.core.ids import AgentId
 from teamwright.runtime.bus import Watch
 from teamwright.runtime.services import Services
@@ -49,7 +49,8 @@ class TeammateProcess:
         await work.roster.refresh(member.team)
         try:
             self._teammate = await work.teammates.start(member)
-        except ToolError as error:
+        except (ToolError, StoreError) as error:
+            await tables.teams.note_trouble(member.team, member.agent, str(error))
             raise SessionMissing(str(error)) from None
         if self._teammate is None:
             raise SessionMissing(f"{member.address} is run by another process already")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from teamwright.core.data.team import Backend, Member, Refused
 from teamwright.core.errors import ToolError
+from teamwright.core.ids import AgentId
 from teamwright.host.files.paths import is_directory
 from teamwright.host.panes.base import Pane
 from teamwright.host.process.identity import start_of
@@ -18,10 +19,20 @@ from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.teammates.teammate import free_tasks
 from teamwright.store.tables.processes import Process
 
+START_LIMIT = 60.0  # seconds for a process to come up, and for the servers that its agent needs
+LOOK = 1.0
 CLOSE_LIMIT = 12.0  # seconds: longer than a process has from the first signal to the last
 
 
 class TeammateOwner(Protocol):
+    def recruits(self, agent: AgentId) -> bool:
+        """Whether somebody waits in `arrived`."""
+        ...
+
+    async def failed(self, member: Member) -> None:
+        """A member's process has ended because it could not run it."""
+        ...
+
     async def lost(self, member: Member) -> None:
         """A member's process has ended, but the member had not shut down."""
         ...
@@ -45,6 +56,8 @@ class TeammateProcesses:
         known, pane = self._open.get(member.address, (member, None))
         if self._closing or (pane is not None and known.agent == member.agent and await self._panes.is_open(pane)):
             return known
+        if member.trouble:
+            await self._tables.teams.note_trouble(member.team, member.agent, "")
         main = self._deps.supervisor.main
         argv, env = self._command(member, main.mode or "default")
         cwd = Path(member.cwd)
@@ -60,6 +73,21 @@ class TeammateProcesses:
         member = replace(member, pane=record) if isinstance(changed, Refused) else changed
         self._look_after(member, pane)
         return member
+
+    async def arrived(self, member: Member) -> None:
+        """Wait until the process of a new member has begun to run it. ToolError if it ended before."""
+        with anyio.move_on_after(START_LIMIT):
+            while True:
+                await self._roster.refresh(member.team)
+                now = self._roster.find(member.team, member.agent)
+                if now is None or now.state != "created" or self._closing:
+                    return
+                if member.address not in self._open:
+                    pane = self._pane(now)
+                    where = f"; {pane.log} may say why" if pane and pane.log else ""
+                    raise ToolError(now.trouble or f"its process ended at once{where}")
+                with anyio.move_on_after(LOOK):
+                    await self._roster.news()
 
     async def watch(self, member: Member, process: Process) -> None:
         """Watch a process by its stored place; if its lead was killed before it stored that, by the process alone."""
@@ -77,7 +105,9 @@ class TeammateProcesses:
         await self._panes.watch(pane)
         if self._open.get(member.address, (None, None))[1] is pane:  # it may have another process by now
             del self._open[member.address]
-        if not self._closing and pane not in self._stopped:
+        if self._owner.recruits(member.agent):
+            self._roster.announce()
+        elif not self._closing and pane not in self._stopped:
             await self._died(member)
 
     async def _died(self, member: Member) -> None:
@@ -86,6 +116,9 @@ class TeammateProcesses:
         await self._roster.refresh(member.team)
         now = self._roster.find(member.team, member.agent)
         if now is None or now.state == "shutdown":
+            return
+        if now.trouble:
+            await self._owner.failed(now)
             return
         await self._tables.processes.note_deaths()
         if await self._tables.processes.holder(now.agent) is not None:

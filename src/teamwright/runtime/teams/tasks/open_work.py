@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from teamwright.core.data.letter import ASKS
 from teamwright.core.data.letters.text import how_to_answer
 from teamwright.core.data.tasks import Task, listed
 from teamwright.core.data.team import TeamRequest
+from teamwright.core.ids import new_letter_id
 from teamwright.core.text import shown
-from teamwright.runtime.agents.agent import Agent
-from teamwright.runtime.teams.requests import signal_kind
 
 if TYPE_CHECKING:
+    from teamwright.runtime.agents.agent import Agent
     from teamwright.runtime.teams.mail import TeamMail
     from teamwright.runtime.teams.requests import TeamRequests
     from teamwright.runtime.teams.roster import Roster
@@ -58,15 +59,18 @@ async def find_open(roster: "Roster", table: "TaskTable", requests: "TeamRequest
     return [work for work in found if work.tasks or work.requests]
 
 
-async def ask_lead(main: Agent, roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
+async def ask_lead(main: "Agent", roster: "Roster", mail: "TeamMail", found: Sequence[OpenWork]) -> bool:
     """Let the lead see to what is open before the end. Not after a turn that ended badly, nor if turns are counted."""
+    from teamwright.runtime.teams.requests import signal_kind  # noqa: PLC0415  # headless prompts name open work
+
     end, limits = main.history.ended, main.meter.limits
     if end is None or end.reason != "done" or limits.turns is not None:
         return False
     for work in found:
         if (lead := roster.lead_of(work.team)) is not None:
             how = " ".join(how_to_answer(signal_kind(request), request.id, who) for request, who in work.requests)
-            await mail.notify(lead, " ".join(filter(None, (f"Everybody is idle, and there are {work}.", how, _LAST))))
+            words = " ".join(filter(None, (f"Everybody is idle, and there are {work}.", how, _LAST)))
+            await mail.notify(lead, words, f"{ASKS}{new_letter_id()}")
     return bool(found)
 
 

@@ -101,6 +101,8 @@ class TeamTaskScope(TaskScope):
             self._roster.tell(member, "completed", done.task.subject if done.task else "", task=str(done.id))
         if done.claimable:
             await self._wakeups.ring_all(list)
+        for waits in [mate for mate in self._roster.mates(list) if mate.state == "created"]:
+            await self._wakeups.ring(waits)  # its tasks may not wait for others any more
         self._roster.announce()
 
     async def creating(self, task: Task, by: Actor) -> str | None:

@@ -19,6 +19,7 @@ from teamwright.runtime.agents.spec import AgentSpec
 from teamwright.runtime.agents.sub_agents import Served, SpawnDeps, child_desk
 from teamwright.runtime.moving import move_in, worktree_words
 from teamwright.runtime.teams.deps import TeammateSetup
+from teamwright.runtime.teams.rooms import TeammateRoom
 from teamwright.runtime.teams.roster import Roster
 from teamwright.store.files.transcripts import Transcript
 
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
 
 class TeammateFactory:
     def __init__(
-        self, agents: AgentFactory, spawning: SpawnDeps, setup: TeammateSetup, roster: Roster, *, goes_on: bool
+        self,
+        agents: AgentFactory,
+        spawning: SpawnDeps,
+        setup: TeammateSetup,
+        roster: Roster,
+        room: TeammateRoom | None = None,
     ) -> None:
-        """`goes_on`: a resumed one begins the calls that an earlier process did not begin. Not on a worker, where each
-        takeover has a clone of its own."""
-        self._agents, self._spawning, self._setup, self._roster = agents, spawning, setup, roster
-        self._goes_on = goes_on
+        """`room`: on a worker, where each takeover has a clone of its own. Elsewhere a resumed one begins the calls
+        that an earlier process did not begin."""
+        self._agents, self._spawning, self._setup, self._roster, self._room = agents, spawning, setup, roster, room
 
     @property
     def root(self) -> Path:
@@ -64,7 +69,7 @@ class TeammateFactory:
     ) -> Agent:
         spec = self._spec(member, definition, tree, served)
         path = self._agents.files_of(member.agent).agent(member.agent)
-        moved = worktree_words(tree, self.root) if tree else ""
+        moved = worktree_words(tree, self.root) if tree else self._room.words if self._room else ""
         if not path.is_file():
             return self._begin(spec, member, definition, moved)
         found = await self._resume(spec, member)
@@ -105,7 +110,7 @@ class TeammateFactory:
         transcript: Transcript | None = None,
         history: History | None = None,
     ) -> Agent:
-        """`moved` tells of its worktree, if it has one."""
+        """`moved` tells of its worktree or room, if it has one."""
         kit, cwd = spec.toolset, spec.desk.cwd
 
         def system() -> tuple[str, ...]:
@@ -120,7 +125,7 @@ class TeammateFactory:
     async def _resume(self, spec: AgentSpec, member: Member) -> Agent | tuple[Transcript, History]:
         """Resume from the transcript. Returns that as read if the agent was killed before it could do anything."""
         try:
-            transcript, history = await self._agents.reopen(member.agent, goes_on=self._goes_on)
+            transcript, history = await self._agents.reopen(member.agent, goes_on=self._room is None)
         except DiskError:
             raise
         except (SessionMissing, StoreError) as error:

@@ -1,5 +1,6 @@
 """Life policy of a teammate: handle letters, go idle and report it once, claim a task or wait, until a shutdown."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from teamwright.store.tables.state import now_ms
 
 LAST_WORDS = 4_000  # characters of its last words in an idle notice
 KNOWN_WORDS = 400  # the same, if it wrote to the lead in that turn
+_ASKS = re.compile(r"[?？](?!\S)")
 Reason = Literal["available", "interrupted", "failed"]
 
 
@@ -38,11 +40,14 @@ class TeammateLife:
             await agent.end_interrupted()  # the process that it was meant for did not live to obey
             if agent.halted is not None:
                 raise agent.halted
+        await state.show_arrival()
         await state.heed_interrupts()
         await state.apply_answers()
         if state.member.state == "created":
             await state.set_running()
         if self._under_way and not self.over:
+            if self._deps.room is not None:
+                await self._deps.room.refresh(state.member)
             await state.set_running()  # before letters are marked as read: others see either, but never nothing
             await self.turn(await agent.inbox.take(at_rest=agent.history.over))
 
@@ -62,8 +67,6 @@ class TeammateLife:
     async def turn(self, letters: Sequence[Letter]) -> None:
         agent = self._agent
         await self._state.set_running()
-        if self._deps.room is not None:
-            await self._deps.room.begin_turn(self._state.member)
         end = await turn_in_slot(agent, letters)
         if agent.halted is not None:
             raise agent.halted
@@ -106,7 +109,7 @@ class TeammateLife:
         """Report it once for each turn, whatever waits already."""
         end = self._agent.history.ended
         if self._deps.room is not None:
-            await self._deps.room.end_turn(self._state.member)
+            await self._deps.room.publish()
         await self._mail.tell_of_failures(self._state.member.team)
         if back := await self._deps.hooks.before_idle(self._state.member):
             await self._mail.notify(self._state.member, back)
@@ -146,18 +149,21 @@ class TeammateLife:
         return task is not None
 
     async def _idle_notice(self, end: TurnEnded) -> tuple[Reason, Mail | None]:
-        """A notice without news is quiet: after a good turn without a finished task, whose words the lead has heard."""
+        """Wakes the lead at once if the turn went wrong or its last words ask for something, and when everybody rests
+        if it reports what was asked for. Not for what the lead was told in the turn."""
         member, reason = self._state.member, idle_reason(end)
         lead = self._roster.lead_of(member.team)
         if lead is None:
             return reason, None
-        wrote = await self._tables.mail.has_written(member.agent, lead.agent, since=member.since)
+        told = await self._tables.mail.exchanged(member, lead.agent)
         body = {"type": "idle_notification", "from": member.name, "timestamp": iso(now_ms()), "idleReason": reason}
-        body |= _news(end, self.finished, KNOWN_WORDS if wrote else LAST_WORDS)
+        body |= _news(end, self.finished, KNOWN_WORDS if told.wrote else LAST_WORDS)
         if self._takes_tasks() and (task := await self._next_task()):
             body["summary"] = f"takes task #{task.id} next"  # so that nobody assigns it another one
-        quiet = reason == "available" and not self.finished and (wrote or not end.text.strip())
-        signal = Signal("idle_notification", msgspec.json.encode(body).decode(), quiet=quiet)
+        urgent = reason != "available" or (not told.wrote and _ASKS.search(end.text) is not None)
+        report = not told.wrote and bool(self.finished or (told.asked and end.text.strip()))
+        line = msgspec.json.encode(body).decode()
+        signal = Signal("idle_notification", line, quiet=not (urgent or report), held=not urgent)
         # With the number of the turn it is the same notice after a crash.
         id = f"i-{self._agent.id}-{self._agent.history.ends}"
         return reason, self._mail.draft(member, lead, signal, id=id)

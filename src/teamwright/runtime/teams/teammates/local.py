@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from teamwright.core.data.definition import AgentDefinition
 from teamwright.core.data.letter import Said
-from teamwright.core.data.tasks import Actor, Task
-from teamwright.core.data.team import Member, Refused, safe_name
+from teamwright.core.data.tasks import Actor, Task, TaskId, listed
+from teamwright.core.data.team import Mail, Member, Refused, safe_name
 from teamwright.core.errors import AgentLost, DiskError, StoreError, ToolError
 from teamwright.core.ids import AgentId, LetterId, new_agent_id
 from teamwright.core.permissions.consent import Mode
@@ -27,6 +27,7 @@ from teamwright.runtime.teams.remote.processes import TeammateProcesses
 from teamwright.runtime.teams.teammates.factory import TeammateFactory
 from teamwright.runtime.teams.teammates.state import TeammateDeps
 from teamwright.runtime.teams.teammates.teammate import Teammate, free_tasks
+from teamwright.store.acts.members import AddMember
 from teamwright.store.tables.jobs import NewAgent
 from teamwright.store.tables.processes import Process
 from teamwright.store.tables.state import StateStore
@@ -59,6 +60,7 @@ class Teammates:
         self.absent: dict[AgentId, str] = {}  # those that something waits for, with the reason why they cannot continue
         self._processes = TeammateProcesses(places, deps, self) if places is not None else None
         self._adopted: TeammateProcesses | None = None  # for teammates that live elsewhere, though new ones do not
+        self._new: set[AgentId] = set()  # whoever recruits them hears if they do not come up
         self._starting: set[AgentId] = set()
         self._parking = False  # this process ends: resume nobody
         self._losses: dict[AgentId, tuple[LetterId, int]] = {}  # the letter that could not even be read, and how often
@@ -66,52 +68,88 @@ class Teammates:
     # --- new ones
 
     async def recruit(
-        self, ask: Ask, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str
-    ) -> Member:
-        assert plan.team is not None and ask.name is not None
-        lead = self._roster.lead_of(plan.team)
+        self, plan: Plan, definition: AgentDefinition, parent: Agent, ctx: ToolContext, model: str, cwd: Path
+    ) -> tuple[Member, Sequence[str]]:
+        """The new member, and what else the call's result says of it. It has a runner, or it is taken back."""
+        ask, team, own = plan.ask, plan.team, new_agent_id()
+        assert team is not None and ask.name is not None
+        lead = self._roster.lead_of(team)
         if lead is None or lead.agent != parent.id:
-            raise ToolError(f"Only the lead of {plan.team} can add teammates to it.")
+            raise ToolError(f"Only the lead of {team} can add teammates to it.")
         await parent.sync()  # the call is on disk before its teammate is on the roster
-        own = new_agent_id()
-        if plan.room == "remote" and (remotes := self._deps.remotes) is not None:
-            from teamwright.runtime.teams.remote.recruiting import recruit_remotely  # noqa: PLC0415
-
-            name, session = ask.name, self._roster.session
-            draft = Member(own, name, plan.team, definition.name, model, ask.prompt, session=session)
-            draft = self._equipped(draft, ask, definition, parent, None)
-            return await recruit_remotely(self._deps, remotes, draft, definition, parent, ctx)
+        draft = Member(own, ask.name, team, definition.name, model, ask.prompt, session=self._roster.session)
+        draft = self._equipped(draft, ask, definition, parent, cwd)
         tree = None
         if plan.room == "worktree":
-            called = safe_name(ask.name, [mate.name for mate in self._roster.mates(plan.team)])
+            called = safe_name(ask.name, [mate.name for mate in self._roster.mates(team)])
             tree = await self._deps.worktrees.open(parent.desk.cwd, own, own=called)
-        draft = Member(own, ask.name, plan.team, definition.name, model, ask.prompt, session=self._roster.session)
-        draft = self._equipped(draft, ask, definition, parent, tree)
-        with self._starts(own):  # a look at the roster must not start it first
-            return await self._enlist(draft, definition, parent, lead, ctx, tree)
+            draft = replace(draft, cwd=str(tree.path), worktree=str(tree.path))
+        self._new.add(own)  # a look at the roster must not start it first
+        try:
+            if plan.room == "remote":
+                return await self._enlist_afar(draft, definition, parent, lead, ctx)
+            return await self._enlist_here(draft, definition, parent, lead, ctx, tree)
+        finally:
+            self._new.discard(own)
 
     def follow(self, member: Member) -> None:
         """Show what a member on a worker does."""
         if (remotes := self._deps.remotes) is not None:
             remotes.follow(member.agent)
 
-    def _equipped(
-        self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, tree: "Worktree | None"
-    ) -> Member:
-        """Say where and how it works."""
-        planning = ask.mode == "plan"
+    def _equipped(self, draft: Member, ask: Ask, definition: AgentDefinition, parent: Agent, cwd: Path) -> Member:
+        """Say where and how it works. A plan mode ends with its plan's approval; the other modes stay."""
+        modes: tuple[Mode | None, ...] = (definition.permission_mode, ask.mode)
+        lasting: list[Mode | None] = [mode for mode in modes if mode != "plan"]
         return replace(
             draft,
-            plan_mode_required=planning,
-            cwd=str(tree.path if tree else parent.desk.cwd),
+            plan_mode_required="plan" in modes,
+            cwd=str(cwd),
             backend=self._processes.backend if self._processes else "in-process",
-            worktree=str(tree.path) if tree else "",
-            mode=narrowest(definition.permission_mode, None if planning else ask.mode),
+            mode=narrowest(*lasting),
             effort=ask.effort or definition.effort or parent.effort,
             description=ask.description,
         )
 
-    async def _enlist(
+    async def _enlist_afar(
+        self, draft: Member, definition: AgentDefinition, parent: Agent, lead: Member, ctx: ToolContext
+    ) -> tuple[Member, Sequence[str]]:
+        """Add a member whose agent is given to a worker, or waits for one."""
+        from teamwright.runtime.workers.remotes import Draft  # noqa: PLC0415  # few sessions have an engine
+
+        remotes = self._deps.remotes
+        assert remotes is not None
+        travels = Draft(
+            agent=draft.agent,
+            name=safe_name(draft.name, [mate.name for mate in self._roster.mates(draft.team)]),
+            definition=definition,
+            model=draft.model,
+            parent=parent,
+            effort=draft.effort,
+            mode=draft.mode,
+            description=draft.description,
+            call=ctx.call_id,
+        )
+        sent = await remotes.prepare(travels)
+        new = self._joining(replace(draft, cwd="", backend="remote"), definition, parent, lead, ctx)
+        member = await unbroken(remotes.enlist(sent, new))
+        if isinstance(member, Refused):
+            raise ToolError(member.reason)
+        with anyio.CancelScope(shield=True):
+            await self._settle(member)
+            remotes.follow(member.agent)
+            return member, (*sent.notes, *await remotes.waits(member.agent, member.name))
+        raise AssertionError("a shield lets nothing through")
+
+    def _joining(
+        self, draft: Member, definition: AgentDefinition, parent: Agent, lead: Member, ctx: ToolContext
+    ) -> AddMember:
+        words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
+        row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
+        first = self._mail.draft(lead, draft, Said(words), id=f"m-{parent.id}-{ctx.call_id}")
+        return AddMember(draft, row, first, call_key(parent.id, ctx.call_id), self._mail.limits)
+
+    async def _enlist_here(
         self,
         draft: Member,
         definition: AgentDefinition,
@@ -119,27 +157,61 @@ class Teammates:
         lead: Member,
         ctx: ToolContext,
         tree: "Worktree | None",
-    ) -> Member:
-        words = f"{definition.initial_prompt}\n\n{draft.prompt}" if definition.initial_prompt else draft.prompt
-        row = NewAgent(draft.agent, self._roster.session, parent.id, definition.name, draft.name, parent.depth + 1)
-        first = self._mail.draft(lead, draft, Said(words), id=f"m-{parent.id}-{ctx.call_id}")
-        key = call_key(parent.id, ctx.call_id)
-        member = await unbroken(self._tables.teams.add_member(draft, agent=row, key=key, first=first))
+    ) -> tuple[Member, Sequence[str]]:
+        """Add a member and start it, unless all of its tasks wait for others."""
+        new = self._joining(draft, definition, parent, lead, ctx)
+        teams = self._tables.teams
+        member = await unbroken(teams.add_member(draft, agent=new.agent, first=new.first, key=new.key))
         if isinstance(member, Refused):
             if tree is not None:
                 await self._deps.worktrees.close(tree)
             raise ToolError(member.reason)
-        placed, mirrors = member, self._deps.mirrors
         with anyio.CancelScope(shield=True):
-            await self._roster.refresh(member.team)
-            self._roster.tell(member, "spawn", draft.description)
-            await mirrors.write_config(member.team)
-            await mirrors.write_inboxes(member.team, member.name)
-            await self._hand_kept(member)
-            placed = await self._place(member, tree)
+            try:
+                await self._settle(member)
+                if held := listed(await self.held_up(member)):
+                    await self._let_go(tree)
+                    return member, (f"It starts once one of its tasks ({held}) is free: they wait for others.",)
+                placed = await self._place(member, tree)
+                if placed.backend != "in-process" and self._processes is not None:
+                    await self._processes.arrived(placed)
+            except (ToolError, StoreError) as error:
+                raise ToolError(await self._take_back(member, new.first, tree, str(error))) from error
             if placed != member:  # where it runs
-                await mirrors.write_config(member.team)
-        return placed
+                await self._deps.mirrors.write_config(member.team)
+            return placed, ()
+        raise AssertionError("a shield lets nothing through")
+
+    async def _settle(self, member: Member) -> None:
+        mirrors = self._deps.mirrors
+        await self._roster.refresh(member.team)
+        self._roster.tell(member, "spawn", member.description)
+        await mirrors.write_config(member.team)
+        await mirrors.write_inboxes(member.team, member.name)
+        await self._hand_kept(member)
+
+    async def _take_back(self, member: Member, first: Mail | None, tree: "Worktree | None", why: str) -> str:
+        """Undo what was stored of a member that could not be started. Returns the words for its lead."""
+        if self._processes is not None and member.backend != "in-process":
+            await self._processes.stop(member)
+        await self._tables.mail.told([first.letter.id] if first else ())  # the call's result says it
+        freed = await self._deps.board.release_all(member.team, member.agent, Actor(member.agent, member.name))
+        await self._shut_down(member, None)
+        if tree is not None:
+            await self._deps.worktrees.close(tree)
+        tasks = ", ".join(f"#{task.id}" for task in freed)
+        words = f"{member.name} could not be started and is not in the team: {why.rstrip('.')}."
+        return f"{words} Nobody owns {tasks} now." if tasks else words
+
+    async def held_up(self, member: Member) -> tuple[TaskId, ...]:
+        """The tasks of a new member, if all of them wait for others and it has nothing but its prompt to read."""
+        if member.state != "created" or len(await self._letters.waiting(member.agent)) != 1:
+            return ()
+        return await self._deps.board.table.held_up(member.team, Actor(member.agent, member.name))
+
+    async def _let_go(self, tree: "Worktree | None") -> None:
+        if tree is not None:
+            await self._deps.worktrees.let_go(tree)
 
     async def _hand_kept(self, member: Member) -> None:
         """Give it the first task kept for its name, to read with its first message; others follow when it is idle."""
@@ -150,9 +222,8 @@ class Teammates:
         self.dropped.discard(member.agent)
         with self._starts(member.agent):
             if self._processes is not None and member.backend != "in-process":
-                if tree is not None:  # locked for this process until now
-                    await self._deps.worktrees.let_go(tree)
-                    tree = None
+                await self._let_go(tree)  # locked for this process until now
+                tree = None
                 try:
                     return await self._processes.start(member)
                 except ToolError as error:
@@ -188,10 +259,10 @@ class Teammates:
             if tree is None and member.worktree:
                 tree = await self._deps.worktrees.open_again(self._factory.root, member.agent, member.worktree)
             agent = await self._factory.make(member, tree)
-        except ToolError:  # it must wait, and nobody runs it meanwhile
-            await processes.release_agent(member.agent, own)
-            if tree is not None:
-                await self._deps.worktrees.let_go(tree)
+        except BaseException:  # it must wait, and nobody runs it meanwhile
+            with anyio.CancelScope(shield=True):
+                await processes.release_agent(member.agent, own)
+                await self._let_go(tree)
             raise
         teammate = Teammate(agent, member, lease.epoch, self._deps, tree)
         self.running[member.agent] = teammate
@@ -238,8 +309,12 @@ class Teammates:
 
     async def _resume(self, member: Member) -> None:
         """Continue a member that nobody runs, where it was, with what it knew."""
-        known = self._parking or member.agent in self.running or member.agent in self._starting
+        known = self._parking or member.agent in {*self.running, *self._starting, *self._new}
         if known or member.state == "shutdown" or member.backend == "remote":  # a worker resumes remote members
+            return
+        if member.state == "created":
+            await self._hand_kept(member)
+        if await self.held_up(member):
             return
         self._factory.definition(member)  # raises before a process is started
         await self._place(member, None)
@@ -271,6 +346,13 @@ class Teammates:
             for agent in await self._tables.processes.waited_for(team) if here else ():
                 if agent in here:
                     await self.resume(here[agent])
+
+    def recruits(self, agent: AgentId) -> bool:
+        return agent in self._new
+
+    async def failed(self, member: Member) -> None:
+        """Its process could not run it, and has stored why."""
+        await self._let_wait(member, member.trouble.rstrip("."))
 
     async def lost(self, member: Member) -> None:
         """Nobody runs it any more. What waits for it resumes it, but not for ever."""
@@ -346,10 +428,13 @@ class Teammates:
         await free_tasks(self._deps, member, why or f"{member.name} was stopped")
         lead = self._roster.lead_of(member.team)
         notice = self._mail.notice(lead, f"{why}. It is shut down.") if lead is not None and why else None
-        await self._tables.teams.set_state(member.team, member.agent, "shutdown", mail=notice)
-        self._roster.tell(member, "shutdown", "stopped")  # watchers hear of it before the lead answers
+        await self._shut_down(member, notice)
         if lead is not None and notice is not None:
             await self._mail.arrived(lead)
+
+    async def _shut_down(self, member: Member, notice: Mail | None) -> None:
+        await self._tables.teams.set_state(member.team, member.agent, "shutdown", mail=notice)
+        self._roster.tell(member, "shutdown", "stopped")  # watchers hear of it before the lead answers
         await self._roster.refresh(member.team)
         await self._deps.mirrors.write_team(member.team)
         await self._mail.tell_of_failures(member.team)

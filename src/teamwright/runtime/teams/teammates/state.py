@@ -78,6 +78,14 @@ class TeammateState:
         if member.state == "idle":
             self._roster.tell(self.member, "wake")
 
+    async def show_arrival(self) -> None:
+        """In a process of its own: the lead's call waits until this is stored."""
+        member = self.member
+        if member.state == "created" and member.backend not in ("in-process", "remote"):
+            await self._tables.teams.set_state(member.team, member.agent, "running", epoch=self.epoch)
+            self._note("running")
+            await self._wakeups.ring_lead(member.team)
+
     async def set_idle(self, notice: Mail | None, reason: str) -> None:
         """`notice` tells the lead. It is stored with the change, so that nobody sees one without the other."""
         member, mirrors = self.member, self._mirrors

@@ -1,12 +1,14 @@
 """Runs one teammate in this process: its cancel scope, its failures and its end."""
 
 import traceback
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from teamwright.core.data.event import AgentEnded
+from teamwright.core.data.letter import Letter, Signal
 from teamwright.core.data.tasks import Actor, Task
 from teamwright.core.data.team import Member
 from teamwright.core.errors import DiskError, StoreError
@@ -39,6 +41,12 @@ class Teammate:
     def member(self) -> Member:
         return self.state.member
 
+    async def _prepare(self, letters: Sequence[Letter]) -> None:
+        if any(isinstance(letter.body, Signal) for letter in letters):
+            await self.state.apply_answers()
+        if self._deps.room is not None:
+            await self._deps.room.refresh(self.member)
+
     def finished(self, task: Task) -> None:
         """It has completed a task."""
         self._life.finished.append(task)
@@ -49,7 +57,7 @@ class Teammate:
         current_teammate.set(self.agent.id)
         self.agent.listen(Effort(self._mail, self.agent).note)
         self.agent.inbox.on_read = partial(self._deps.mirrors.read_by, self.agent.id)
-        self.agent.inbox.on_signal = self.state.apply_answers
+        self.agent.inbox.on_letters = self._prepare
         with self.state.scope:
             try:
                 await self._life.begin()
