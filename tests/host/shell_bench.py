@@ -20,12 +20,14 @@ class Bench:
         (self.root / "way").symlink_to(self.outside)
         (self.root / "leak").symlink_to(self.outside / "secret")
 
-    def judge(self, command: str, mode: str = "default", cwd: Path | None = None, **kinds: list[str]) -> Verdict:
+    def judge(
+        self, command: str, mode: str = "default", cwd: Path | None = None, *, later: bool = False, **kinds: list[str]
+    ) -> Verdict:
         rules = Rules(**{k: parse_rules(v, "flag", str(self.root), str(self.home))[0] for k, v in kinds.items()})
         guarded = guarded_patterns(rules)
-        around = ShellContext(str(cwd or self.root), str(self.home), (str(self.root),), guarded=guarded)
+        around = ShellContext(str(cwd or self.root), str(self.home), (str(self.root),), guarded=guarded, later=later)
         facts = read_command(command, "Bash", around)
         return judge(facts, mode=mode, rules=rules, roots=(str(self.root),), protected=(str(self.home / ".tw"),))
 
-    def kind(self, command: str, mode: str = "default", **kinds: list[str]) -> str:
-        return self.judge(command, mode, **kinds).kind
+    def kind(self, command: str, mode: str = "default", *, later: bool = False, **kinds: list[str]) -> str:
+        return self.judge(command, mode, later=later, **kinds).kind

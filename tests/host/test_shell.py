@@ -387,6 +387,19 @@ def test_other_removals_are_not_ruin(bench: Bench, command: str) -> None:
 
 
 @pytest.mark.spec("M7")
+@pytest.mark.parametrize("command", ["python3 -m json.tool b.txt", "git status", "cat src/*.py"])
+def test_what_was_judged_by_files_that_exist_is_not_judged_so_later(bench: Bench, command: str) -> None:
+    assert bench.kind(command) == bench.kind(f"{command} | tail -5") == "allow"
+    assert bench.kind(command, later=True) == "ask"
+    for wait in ("sleep 3", "timeout 9 sleep 3", "tail -f b.txt | head -1", "wait", "until [ -f go ]; do :; done"):
+        assert bench.kind(f"{wait}; {command}") == bench.kind(f"bash -c '{wait}'; {command}") == "ask", wait
+    assert bench.kind(f"(sleep 3; {command}) &") == "ask"
+    assert bench.kind(f"sleep 3; {command}", "bypassPermissions") == "allow"
+    for plain in ("sleep 3; ls", "tail -f b.txt", "while read -r x; do echo $x; done < b.txt; git status"):
+        assert bench.kind(plain) == "allow"
+
+
+@pytest.mark.spec("M7")
 def test_git_in_a_foreign_repository_asks(bench: Bench, tmp_path: Path) -> None:
     (bench.root / "vendored/.git").mkdir(parents=True, exist_ok=True)
     (bench.root / "bare/objects").mkdir(parents=True, exist_ok=True)

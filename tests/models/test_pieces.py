@@ -48,6 +48,31 @@ def test_a_message_is_encoded_once_and_its_bytes_are_the_same_object() -> None:
     assert len(made) == len(pieces) == 3
 
 
+@pytest.mark.spec("A1", "A11")
+@given(
+    turns=st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.integers(1, 3)), min_size=1, max_size=100),
+    data=st.data(),
+)
+def test_adjacent_messages_of_a_user_are_sent_as_one(turns: list[tuple[Any, int]], data: st.DataObject) -> None:
+    messages = tuple(
+        Message(role, tuple(Text(f"{n}.{block}") for block in range(blocks)), MODEL if role == "assistant" else "")
+        for n, (role, blocks) in enumerate(turns)
+    )
+    previous = data.draw(st.integers(0, len(messages)))
+    wire = anthropic.AnthropicWire()
+    for known in (messages[:previous], messages, messages):  # what is encoded once serves again
+        body = json.loads(b"".join(wire.body(Request(MODEL, (), (), known, previous=previous), {"model": "x"})))
+        want: list[tuple[str, list[str]]] = []
+        for message in known:
+            texts = [block.text for block in message.blocks if isinstance(block, Text)]
+            if want and want[-1][0] == message.role == "user":
+                want[-1][1].extend(texts)
+            else:
+                want.append((message.role, texts))
+        assert [(sent["role"], [b["text"] for b in sent["content"]]) for sent in body["messages"]] == want
+        assert sum("cache_control" in b for sent in body["messages"] for b in sent["content"]) <= 2
+
+
 def test_an_entry_dies_with_its_message() -> None:
     pieces = Pieces(lambda message, _: Piece(message.text.encode()))
     kept = user("kept")

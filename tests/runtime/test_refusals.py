@@ -23,7 +23,7 @@ WHY = st.sampled_from(["Permission denied", "No such file or directory", "Read-o
 def told(printed: str, cwd: str = "/work") -> Refusals:
     found = Refusals("bwrap", refused_paths(printed, POLICY, cwd, "/home/x"))
     msgspec.json.encode(found.data())
-    found.words().encode()
+    found.words("default").encode()
     return found
 
 

@@ -68,15 +68,9 @@ SANDBOX_MUTANTS = [
     ),
     (
         "host/sandbox/guard/planted.py",
-        "        self._undo(self._strange(now))\n",
-        "",
-        "host/sandbox/test_box_made.py::test_a_repository_at_the_root_itself[landlock-me]",
-    ),
-    (
-        "host/sandbox/guard/planted.py",
-        "for guard in tuple(_living):",
-        "for guard in (self,):",
-        "host/sandbox/test_box_made.py::test_another_program_that_still_runs_made_it[bwrap]",
+        "now = self._obeyed(deep=self._deep)\n",
+        "now = self._before\n",
+        "host/sandbox/test_box_made.py::test_what_becomes_a_repository_in_two_commands[landlock-me]",
     ),
     (
         "host/sandbox/connections/upstream.py",

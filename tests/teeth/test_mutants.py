@@ -69,7 +69,7 @@ MUTANTS = [
         "core/policies/normalize.py",
         "while unique in used or unique in mine:",
         "while unique in mine:",
-        "core/test_arrival.py::test_ids_become_unique_and_safe",
+        "core/test_arrival.py::test_ids_are_kept_and_become_unique",
     ),
     (
         "core/data/letter.py",
@@ -237,6 +237,18 @@ MUTANTS = [
         "c.opaque or any(reads_code(view.words) for view in c.views) for c",
         "c.opaque for c",
         "host/test_shell.py::test_removing_a_home_or_the_root_is_refused_in_every_mode",
+    ),
+    (
+        "host/shell/statements.py",
+        "        later = self.where.around.later or self._waits\n",
+        "        later = self.where.around.later\n",
+        "host/test_shell.py::test_what_was_judged_by_files_that_exist_is_not_judged_so_later",
+    ),
+    (
+        "runtime/permissions/call_facts.py",
+        "tool != BASH or bool(args.get(_BACKGROUND))",
+        "False",
+        "walks/test_background_commands.py::test_a_command_that_runs_on_is_not_judged_by_the_files_of_now",
     ),
     *ENGINE_MUTANTS,
 ]

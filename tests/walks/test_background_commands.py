@@ -225,3 +225,15 @@ def test_the_end_of_a_forgotten_monitor_does_not_replace_the_answer(program: Pro
     watch = tool("Monitor", command="exec sleep 60", description="the log", timeout_ms=700)
     ran = program.prompt([watch, "the answer", "noted"])
     assert ran.rc == 0 and ran.result["result"] == "the answer"
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("M7", "B1")
+async def test_a_command_that_runs_on_is_not_judged_by_the_files_of_now(walker: Walker) -> None:
+    """Its harmlessness would end with the next Write."""
+    command = "python3 -m json.tool a.json"
+    (walker.project / "a.json").write_text("{}\n")
+    watch = call("Monitor", command=command, description="look")
+    walk = await walker.walk([call("Bash", command=command), background(command), watch, "done"], mode="acceptEdits")
+    assert [wrong for _, wrong in walk.results] == [False, True, True]
+    assert all("no allow rule covers" in text for text, _ in walk.results[1:])

@@ -241,17 +241,18 @@ async def test_output_of_a_background_command_can_be_followed_inside(walker: Wal
 
 
 @pytest.mark.spec("V15")
-@pytest.mark.parametrize("kind", ["Monitor", "Bash"])
-async def test_a_background_command_is_told_what_was_refused(walker: Walker, tier: str, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "asked"), [("Monitor", False), ("Bash", False), ("Bash", True)])
+async def test_a_background_command_is_told_what_was_refused(walker: Walker, tier: str, kind: str, asked: bool) -> None:
+    """The way out is named only where somebody answers."""
     more = {"run_in_background": True} if kind == "Bash" else {}
     step = call(kind, command=f"echo x > {outside(walker)}; echo '{{}}' > .mcp.json", description="d", **more)
-    async with crew(walker, {"main": [step, "end", "end", "end"]}, sandbox=True) as walk:
+    async with crew(walker, {"main": [step, "end", "end", "end"]}, sandbox=True, can_ask=asked) as walk:
         await walk.play()
         await walk.until(lambda _: "not obeyed until" in "".join(heard(walk)))
     told = "\n".join(heard(walk))
     assert f"The sandbox refused writing, by what it printed, {outside(walker)}" in told
     assert f"not obeyed until the person agrees: {walker.project}/.mcp.json" in told
-    assert "inside the working directories or $TMPDIR" in told
+    assert "inside the working directories or $TMPDIR" in told and ("dangerouslyDisableSandbox" in told) == asked
 
 
 def heard(walk: Crew) -> list[str]:

@@ -149,14 +149,17 @@ def sandbox_notes(setup: SandboxSetup) -> Iterator[str]:
 
 
 def offered_tier(options: Options) -> str:
-    """The tier that would hold here, if nobody has decided on the sandbox yet; else empty. Blocks."""
+    """The tier that would hold here, if nobody has decided on the sandbox yet; else empty. Blocks. Raises ModelError if
+    no model is set up."""
     if options.sandbox is not None or (home_from(options.env).root / _OFFERED).exists():
         return ""
     workspace = open_workspace(options)
     if any("enabled" in layer.values.get("sandbox", {}) for layer in workspace.settings.layers):
         return ""
+    from teamwright.app.models import open_models  # noqa: PLC0415
     from teamwright.host.sandbox.tiers import find_tier  # noqa: PLC0415
 
+    open_models(options, workspace)  # without a model nothing starts, so nothing is asked
     roots = (str(workspace.project), str(workspace.cwd))
     bwrap = workspace.settings.sandbox.values.bwrap_path
     tier = find_tier(workspace.home.root, _persons_env(options, workspace), roots, bwrap).tier
@@ -236,7 +239,6 @@ def plan_of(
         rules=rules,
         auto_allow=setup.auto_allow,
         may_leave=values.allow_unsandboxed_commands,
-        tells_of_leaving=setup.leaves,
         hidden_variables=tuple(one.name for one in values.credentials.env_vars),
         http_proxy_port=values.network.http_proxy_port,
         brought=(str(workspace.project), *where.plugins),

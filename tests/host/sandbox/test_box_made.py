@@ -18,7 +18,7 @@ HOOK = "printf '#!/bin/sh\\ntouch %s/n/ran\\n' $D > {0}; chmod +x {0}"
 
 def seen_from_outside(house: House, *places: str) -> None:
     """What a person, or an editor, runs without a thought."""
-    for at in ("p", *places):
+    for at in ("p", *(f"p/{place}" for place in places)):
         for words in (["status"], ["diff"], ["commit", "-qm", "x", "--allow-empty"], ["fetch", "-q", "origin"]):
             env = {"PATH": "/usr/bin:/bin", "HOME": str(house.home), "GIT_CONFIG_NOSYSTEM": "1"}
             who = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "safe.directory=*")
@@ -106,17 +106,16 @@ def test_what_becomes_a_repository_in_two_commands(house: House) -> None:
 def test_where_an_index_leads_it_is_gone_before_the_command_ends(house: House) -> None:
     """An editor runs git a second after the index has changed, and git looks into what the index names."""
     house.repository()
-    wait = "for i in $(seq 250); do [ -e d/.git/config ] || break; sleep 0.02; done; [ -e d/.git/config ] || echo gone"
-    make = (
-        "git init -q d; cd d; git config user.name t; git config user.email t@t; touch f; git add f; git commit -qm x"
+    wait = (
+        "for i in $(seq 250); do [ -e {0}/.git/config ] || break; sleep 0.02; done; [ -e {0}/.git/config ] || echo gone"
     )
     told = house.play(
-        f"({make}; {FSMONITOR}); git add d 2>/dev/null; {wait}",
-        f"rm -rf d; ({make}); git add d 2>/dev/null; (cd d; {FSMONITOR}); {wait}",
+        f"({MAKE.format('d')}; {FSMONITOR}); git add d 2>/dev/null; {wait.format('d')}",
+        f"({MAKE.format('e')}); git add e 2>/dev/null; (cd e; {FSMONITOR}); {wait.format('e')}",
     )
     assert ["gone" in one.text for one in told] == [True, True], told
-    assert [one.undone for one in told] == [(str(house.project / "d/.git/config"),)] * 2
-    seen_from_outside(house, "d")
+    assert [one.undone for one in told] == [(str(house.project / at / ".git/config"),) for at in "de"]
+    seen_from_outside(house, "d", "e")
 
 
 def test_another_program_that_still_runs_made_it(mine: House) -> None:
@@ -134,6 +133,9 @@ def test_another_program_that_still_runs_made_it(mine: House) -> None:
                 while not (mine.project / "began").exists():
                     await anyio.sleep(0.01)
             await perform_step(Order(mine.tier, str(mine.base), ()), "git add d")
+            with anyio.fail_after(20):
+                while (mine.project / "d/.git/config").exists():
+                    await anyio.sleep(0.01)
             seen_from_outside(mine)
             mine.write("p/go")
 

@@ -84,7 +84,8 @@ async def test_what_an_agent_changes_is_in_no_later_room(tmp_path: Path):
 
 
 @pytest.mark.spec("Z9")
-async def test_a_closed_room_is_gone_at_once_and_deleted_later(tmp_path: Path):
+async def test_a_closed_room_is_gone_at_once_and_deleted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("teamwright.host.git.travel.rooms.closed_rooms._PLENTY", 0)  # however little is free here
     machines = Machines(tmp_path, repo_of_all_kinds(tmp_path / "repo", "sha1"))
     room = await machines.start()
     folder = room.path.parents[2]

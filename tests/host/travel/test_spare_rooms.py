@@ -15,7 +15,8 @@ from worktree_kit import git, new_repo
 
 
 @pytest.fixture
-def machines(tmp_path: Path) -> Machines:
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    monkeypatch.setattr("teamwright.host.git.travel.rooms.closed_rooms._PLENTY", 0)  # however little is free here
     return Machines(tmp_path, new_repo(tmp_path / "repo"))
 
 

@@ -10,7 +10,7 @@ from tui_parts import until
 from conftest import Walker
 from teamwright.app import open_workspace
 from teamwright.app.sandbox import answer_offer, offered_tier, read_sandbox
-from teamwright.core.errors import TeamwrightError
+from teamwright.core.errors import ModelError, TeamwrightError
 from teamwright.surfaces.terminal.dialogs.offer_screen import OfferScreen
 from teamwright.surfaces.terminal.offering import settle_sandbox
 from teamwright.surfaces.terminal.starting import StartApp
@@ -68,3 +68,10 @@ async def test_an_answer_that_cannot_be_kept_changes_nothing(walker: Walker, tie
         answer_offer(walker.options(), on=True)
     assert read_sandbox(walker.options(), open_workspace(walker.options())) is None
     assert offered_tier(walker.options()) == tier
+
+
+def test_without_a_model_that_is_said_and_nothing_is_asked(walker: Walker, tier: str) -> None:
+    options = walker.options()
+    options.own_model, options.interactive = None, True
+    with pytest.raises(ModelError, match="No model is set up"):
+        offered_tier(options)

@@ -18,13 +18,15 @@ _SAFE_FILES = re.compile(r"/dev/(?:null|stdout|stderr|stdin|tty|fd/\d{1,2})")  #
 
 class ShellContext(Struct, frozen=True):
     """Where the command would run; all paths absolute and resolved. `trusted`: a person agreed to what git is
-    configured to run there. `guarded`: what rules restrict, to be looked for where a command reads a whole tree."""
+    configured to run there. `guarded`: what rules restrict, to be looked for where a command reads a whole tree.
+    `later`: it runs on while files change."""
 
     cwd: str
     home: str
     roots: tuple[str, ...]
     trusted: bool = False
     guarded: tuple[PathPattern, ...] = ()
+    later: bool = False
 
 
 class CwdTracker:

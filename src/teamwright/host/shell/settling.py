@@ -17,12 +17,13 @@ def settled(
     given: Sequence[tuple[str, str]],
     *,
     links: bool,
+    later: bool,
 ) -> tuple[Command, ...]:
     """The commands, with every conclusion dropped that the line itself may invalidate. `fleeting`: those whose words or
     paths depend on existing files. `given`: variables that they may find set. `links`: one of the commands creates a
-    link."""
-    out = [_unruled(c, given) for c in _unless_changed(commands, fleeting, writes=bool(writes))]
-    if any(makes_repository(place.path) for place in writes):
+    link. `later`: other calls may change files before they run."""
+    out = [_unruled(c, given) for c in _unless_changed(commands, fleeting, writes=later or bool(writes))]
+    if later or any(makes_repository(place.path) for place in writes):
         out = list(map(_unless_git, out))
     if not _stays(out, reads, writes, links=links):
         out = [structs.replace(c, edits_only=False) for c in out]

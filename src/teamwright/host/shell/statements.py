@@ -21,6 +21,7 @@ from teamwright.host.shell.settling import settled
 from teamwright.host.shell.simple_command import UNSEEN_CODE, simple_commands
 from teamwright.host.shell.words import Reader, Word, require_gaps, require_one_line, source, test_words
 
+_FOLLOWS = re.compile(r"-[A-Za-z]*[fF][A-Za-z]*|--(?:f|retry).*")
 _GLOB_COST = 30  # expanding a wildcard takes as long as reading this many words
 
 
@@ -39,6 +40,7 @@ class Walk:
         self._last: FedWords | None = None
         self._text = b""
         self._shaky = 0  # inside a pipeline, a `cd` may affect only one part
+        self._waits = False  # something in it can take until other calls have changed files
         self._later = False  # code was defined that runs in whatever directory the shell is in then
         self._repeated = 0  # inside a loop or function, it also affects what precedes it
         self._given = list[tuple[str, str]]()  # variables for programs that another command starts
@@ -55,7 +57,8 @@ class Walk:
     def settled(self) -> tuple[Command, ...]:
         found = [pair for pair in self._assigned if pair[0] in self._exported or re.fullmatch(r"[A-Z_]{2,}", pair[0])]
         given = [*self._given, *found]  # programs may have one with a long name already
-        return settled(self.commands, self.reads, self.writes, self._globbed, given, links=self._links)
+        later = self.where.around.later or self._waits
+        return settled(self.commands, self.reads, self.writes, self._globbed, given, links=self._links, later=later)
 
     # --- statements
 
@@ -116,6 +119,7 @@ class Walk:
 
     def repeated(self, node: Node) -> None:
         self._repeated += 1
+        self._waits = self._waits or (node.type == "while_statement" and "read" not in source(node))
         self.statements(node)
         self._repeated -= 1
 
@@ -312,6 +316,7 @@ class Walk:
         self._spend(words)
         found = simple_commands(words, shown, assigned, self._setting(), feed=feed)
         self._later = self._later or words[0].text == "trap"
+        self._waits = self._waits or _can_wait([word.text for word in words])
         if found.expands:
             self._globbed += range(len(self.commands), len(self.commands) + len(found.commands))
         self._links = self._links or found.links
@@ -351,7 +356,7 @@ class Walk:
                 raise
             inner.commands.append(Command((CommandView((UNKNOWN,), None),), code, opaque=str(error)))
         self._globbed += [len(self.commands) + n for n in inner._globbed]
-        self._links = self._links or inner._links
+        self._links, self._waits = self._links or inner._links, self._waits or inner._waits
         self._given, self._assigned = self._given + inner._given, self._assigned + inner._assigned
         self._exported |= inner._exported
         self.commands += [structs.replace(c, shadow=True) if shadow else c for c in inner.commands]
@@ -404,6 +409,13 @@ class Walk:
             self.statement(child)
             self._shaky -= 1
             self.where.either(before)
+
+
+def _can_wait(words: Sequence[str]) -> bool:
+    """Can it take until other calls have changed files?"""
+    if "tail" in words and any(map(_FOLLOWS.fullmatch, words)):
+        return True
+    return not {"sleep", "wait"}.isdisjoint(words)
 
 
 _HANDLERS: dict[str, Callable[[Walk, Node], None]] = {

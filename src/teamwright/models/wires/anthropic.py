@@ -140,7 +140,7 @@ class AnthropicWire:
     """Caches the encoded bytes of messages. One instance serves all models of a provider."""
 
     def __init__(self) -> None:
-        self.messages = Pieces(_piece)
+        self.messages = Pieces(_piece, _opening("user"))
         self._system = Once(_system)
         self._tools = Once(_tools)
 
@@ -199,8 +199,12 @@ def _marked_after(blocks: list[bytes], count: int) -> Piece:
     return Piece(b",".join(blocks), (len(common) - 1,) if common else ())
 
 
+def _opening(role: str) -> bytes:
+    return b',{"role":"%b","content":[' % role.encode()
+
+
 def _piece(message: Message, own: bool) -> Piece:  # noqa: FBT001 - the cache's key
-    data = bytearray(b',{"role":"%b","content":[' % message.role.encode())
+    data = bytearray(_opening(message.role))
     ends: list[int] = []
     blocks = [(b, _block(b, own=own)) for b in message.blocks if _is_sent(b, own=own)]
     left_out = LEFT_OUT if message.role == "assistant" else NOTHING

@@ -41,10 +41,14 @@ class _Stretch(Struct, frozen=True):
 
 
 class Pieces:
-    """Encoded messages by identity and variant. An entry is dropped with its message."""
+    """Encoded messages by identity and variant. An entry is dropped with its message.
 
-    def __init__(self, make: Callable[[Message, bool], Piece]) -> None:
-        self._make = make
+    With `joint`, the beginning of each message of a user, adjacent ones are sent as one: results of calls, and letters
+    that came with them.
+    """
+
+    def __init__(self, make: Callable[[Message, bool], Piece], joint: bytes = b"") -> None:
+        self._make, self._joint = make, joint
         self._made: dict[tuple[int, bool], tuple[weakref.ref[Message], Piece]] = {}
         self._stretches: dict[tuple[int, int, str], _Stretch] = {}
 
@@ -55,15 +59,20 @@ class Pieces:
         for start in range(0, len(messages), STRETCH):
             end = min(start + STRETCH, len(messages))
             if end - start == STRETCH and not any(start <= n < end for n in marks):
-                out += self._stretch(messages, start, model)
+                self._add(out, self._stretch(messages, start, model), messages, start)
                 continue
             for number, message in enumerate(messages[start:end], start):
                 piece = self.of(message, own=is_own(messages, number, model))
-                if number in marks:
-                    out += piece.marked(marks[number])
-                else:
-                    out.append(piece.data)
+                data = piece.marked(marks[number]) if number in marks else [piece.data]
+                self._add(out, data, messages, number)
         return out
+
+    def _add(self, out: list[bytes], data: Sequence[bytes], messages: Sequence[Message], number: int) -> None:
+        """Adds the message at `number`, within the one before it if both are the user's."""
+        if self._joint and number and messages[number - 1].role == messages[number].role == "user":
+            out[-1] = out[-1].removesuffix(b"]}")
+            data = [b"," + data[0].removeprefix(self._joint), *data[1:]]
+        out += data
 
     def _stretch(self, messages: tuple[Message, ...], start: int, model: str) -> tuple[bytes, ...]:
         """Looks up many messages at once, so that a long conversation costs little more than a short one."""
@@ -77,10 +86,11 @@ class Pieces:
             def forget(_: weakref.ref[Message]) -> None:
                 made.pop(key, None)  # once a message is dead, its id may be reused
 
-            data = tuple(
-                self.of(message, own=is_own(messages, number, model)).data for number, message in enumerate(part, start)
-            )
-            found = made[key] = _Stretch(ids, [weakref.ref(message, forget) for message in part], data)
+            data: list[bytes] = []
+            for number, message in enumerate(part, start):
+                piece = self.of(message, own=is_own(messages, number, model))
+                self._add(data, [piece.data], messages, number if data else 0)
+            found = made[key] = _Stretch(ids, [weakref.ref(message, forget) for message in part], tuple(data))
         return found.data
 
     def of(self, message: Message, *, own: bool = True) -> Piece:

@@ -14,13 +14,14 @@ from teamwright.core.data.content.patch import Hunk
 from teamwright.core.errors import ToolError
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Uses
 from teamwright.core.permissions.patterns import PathPattern
-from teamwright.core.permissions.rules import Rules, guarded_patterns
+from teamwright.core.permissions.rules import BASH, Rules, guarded_patterns
 from teamwright.core.ports import Desk
 from teamwright.core.text import shown
 from teamwright.host.files.hard_links import guarded_name
 from teamwright.host.files.paths import is_linked, resolve
 from teamwright.runtime.tool_traits import Catalog, PathArgument, ToolTraits, find_traits
 
+_BACKGROUND = "run_in_background"
 LEAVES = "dangerouslyDisableSandbox"
 _TMP = "/tmp/"  # noqa: S108  # as commands in the sandbox see it
 _LONG = 4_096
@@ -178,7 +179,8 @@ def _on_shell(tool: str, args: Mapping[str, Any], where: _Around) -> Intent:
     if not isinstance(command, str):
         return Intent(None)
     desk = where.desk
-    around = ShellContext(str(desk.cwd), str(where.home), tuple(map(str, desk.roots)), desk.trusted, where.guarded)
+    roots, later = tuple(map(str, desk.roots)), tool != BASH or bool(args.get(_BACKGROUND))
+    around = ShellContext(str(desk.cwd), str(where.home), roots, desk.trusted, where.guarded, later)
     return Intent(read_command(command, tool, around), leaves=args.get(LEAVES) is True)
 
 

@@ -69,7 +69,6 @@ class SandboxPlan(Struct, frozen=True, kw_only=True):
     rules: Callable[[AgentId], SandboxRules]
     auto_allow: bool
     may_leave: bool
-    tells_of_leaving: bool  # somebody could agree
     hidden_variables: tuple[str, ...] = ()
     http_proxy_port: int | None = None
     brought: tuple[str, ...] = ()  # directories whose hooks and servers count as the project's
@@ -94,7 +93,7 @@ class SessionFence:
         self.plan, self._main, self._log = plan, main, log
         self.refusals: list[Refused] = []
         self._scratch = Scratch()
-        self._hosts = HostQuestions(put, self._common_hosts)
+        self._put, self._hosts = put, HostQuestions(put, self._common_hosts)
         self._group: TaskGroup | None = None
         self._networks: dict[str, RootNetwork] = {}
         self._nsenter = find_nsenter() if plan.fence.tier == "bwrap" else None
@@ -141,6 +140,11 @@ class SessionFence:
         policy = self._policy(self.plan.rules(agent), desk, "default")
         names = (*policy.kept, *policy.absent, *(path for path, _ in policy.links))
         return tuple(path for path in paths if any(is_inside(os.path.realpath(path), name) for name in names))
+
+    @property
+    def _leaves(self) -> bool:
+        """May a command ask to leave, and is there somebody to answer?"""
+        return self.plan.may_leave and self._put() is not None
 
     # --- for those who start programs
 
@@ -190,7 +194,7 @@ class SessionFence:
     def complaints(self, fenced: FencedProgram, printed: str, cwd: str) -> Refusals:
         """What the program says it was refused; it may still run."""
         paths = refused_paths(printed, fenced.box.policy, cwd, self.plan.home)
-        return Refusals(self.plan.fence.tier, paths, leaves=self.plan.tells_of_leaving)
+        return Refusals(self.plan.fence.tier, paths, leaves=self._leaves)
 
     def note_outside(self, call: CallId, why: str) -> None:
         self._log(f"call {call} ran outside of the sandbox: {why}")

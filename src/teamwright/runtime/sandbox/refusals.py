@@ -48,7 +48,7 @@ class Refusals(Struct, frozen=True):
             "undone": [_as_text(name) for name in self.undone],
         }
 
-    def words(self, mode: Mode = "default") -> str:
+    def words(self, mode: Mode) -> str:
         """One paragraph for the model; empty if nothing was refused."""
         hosts = [with_port(one.host, one.port) for one in self.denied if one.kind == "network"]
         writes = [one.path for one in self.denied if one.kind == "write"]

@@ -6,7 +6,6 @@ because an editor runs git within a second; elsewhere after the command has ende
 
 import os
 import time
-import weakref
 from contextlib import suppress
 from functools import lru_cache
 
@@ -26,7 +25,6 @@ from teamwright.host.sandbox.guard.moves import is_unchanged, look, move_away, n
 from teamwright.host.sandbox.guard.repositories import Obeyed, obeyed
 
 _AGAIN = 0.25  # seconds, while an index names a repository that the program can write
-_living: "weakref.WeakSet[Guard]" = weakref.WeakSet()
 
 
 class Undone(Struct, frozen=True):
@@ -62,7 +60,6 @@ class Guard:
         before = self._obeyed()
         self._before, self._deep = before or self._obeyed(deep=False), before is not None
         self._linked = False
-        _living.add(self)
 
     async def watch(self) -> None:
         """Runs until cancelled."""
@@ -91,7 +88,6 @@ class Guard:
         self._undo(self._strange(now))
         if now is None:  # so much appeared that nobody knows what is among it
             self._changed.update(dict.fromkeys(self._policy.roots))
-        _living.discard(self)
         for path, says in self._policy.links:
             self._restore_link(path, says)
         appeared = tuple(path for path in self._policy.told if look(path) is not None and self._strays(path))
@@ -119,12 +115,10 @@ class Guard:
                 self._changed[directory] = None
 
     def _undo_linked(self) -> None:
-        """Moves away what git obeys in repositories that an index names. Another program that still runs may have made
-        them."""
-        for guard in tuple(_living):
-            now = guard._obeyed(deep=False)
-            self._linked = self._linked or bool(now and now.linked)
-            self._undo(guard._strange(now))
+        """Moves away what git obeys in repositories that an index names, whichever program changed the index."""
+        now = self._obeyed(deep=False)
+        self._linked = bool(now and now.linked)
+        self._undo(self._strange(now))
 
     def _obeyed(self, *, deep: bool = True) -> Obeyed | None:
         try:
