@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from teamwright.core.data.event import Event, JobEnded, JobStarted
 from teamwright.core.data.job import JobResult
-from teamwright.core.data.letter import Notice
+from teamwright.core.data.letter import SYSTEM, Notice, Prompt
+from teamwright.core.data.message import words_of
 from teamwright.core.errors import StoreError
 from teamwright.core.ids import AgentId, CallId, JobId, SessionId
 from teamwright.runtime.jobs.jobs import Job, Jobs, letter_id
@@ -168,6 +169,18 @@ async def test_after_a_crash_each_kind_of_row_is_settled_by_what_is_true(desk: D
     assert all(f"tree of {id}" in letter.result for id, letter in letters.items())
     await again.settle_after_crash("recorded")
     assert len(await again.letters()) == 3  # once, however often it is resumed
+
+
+@pytest.mark.spec("S3", "B4")
+async def test_a_persons_skill_that_ended_with_the_program_is_told_once_as_its_output(desk: Desk) -> None:
+    await desk.jobs.begin(desk.job("a1", description="/audit <doors>"))
+    again = Desk(desk.state, desk.root)
+    for _ in range(2):
+        await again.settle_after_crash("")
+    (letter,) = await desk.state.waiting(OWNER)
+    assert letter.sender == SYSTEM and isinstance(letter.body, Prompt)
+    said = words_of(letter.body.content)
+    assert said.startswith('<skill-output command="/audit &lt;doors>">') and ", a1:" in said and "words of a1" in said
 
 
 @pytest.mark.spec("B1")

@@ -245,7 +245,7 @@ class Jobs(Struct, eq=False):
         if (
             row.call is None and row.run == 1 and row.description.startswith("/")
         ):  # a person's /name: no call has begun it
-            body = Prompt((Text(skill_output(row.description, result.summary, text)),))
+            body = Prompt((Text(skill_output(row.id, row.description, result.summary, text)),))
         letter = Letter(letter_id(row.id, row.run), row.owner, SYSTEM, body)
         if await self._table.post_notice(row.id, row.run, letter):
             self._ring(row.owner)

@@ -22,6 +22,7 @@ from teamwright.core.data.letter import (
     is_idle_notice,
 )
 from teamwright.core.data.message import Block, Content, Message, Text
+from teamwright.core.ids import JobId
 from teamwright.core.text import has_marks, neutral, quoted, shown, without_marks
 
 ROOM = 200_000  # characters for all waiting letters if the window is unknown: a quarter of 200,000 tokens
@@ -254,10 +255,10 @@ def _usage(usage: Figures) -> str:
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 
-def skill_output(typed: str, summary: str, text: str) -> str:
+def skill_output(job: JobId, typed: str, summary: str, text: str) -> str:
     """What a skill with a context of its own has said, for the main agent, when nobody waited for it."""
-    head = f"The person called {neutral(typed)}, a skill that ran as an agent of its own in the background: "
-    head += f"{neutral(summary)}. What follows is its output, not the person's words."
+    head = f"The person called {neutral(typed)}, a skill that ran in the background as an agent of its own, {job}: "
+    head += f"{neutral(shown(summary))}. What follows is its output, not the person's words."
     return f"<skill-output command={quoted(typed)}>\n{head}\n\n{neutral(text)}\n</skill-output>"
 
 
