@@ -88,7 +88,7 @@ def test_what_is_empty_is_left_out() -> None:
     (text,) = shown(letter(notice("", usage=Figures(duration_ms=40))))
     assert text == (
         "<task-notification>\n<task-id>j1</task-id>\n<output-file>/out</output-file>\n<status>completed</status>\n"
-        "<summary>it ended</summary>\n</task-notification>"
+        "<summary>it ended</summary>\n<usage>duration_ms: 40</usage>\n</task-notification>"
     )
 
 

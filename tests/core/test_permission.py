@@ -2,9 +2,9 @@
 
 import pytest
 
-from teamwright.core.permissions.consent import MODES, Mode
+from teamwright.core.permissions.consent import MODES, Mode, mode_allowed
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Place, Reads, Runs, Uses
-from teamwright.core.permissions.judge import Verdict, judge, mode_allowed
+from teamwright.core.permissions.judge import Verdict, judge
 from teamwright.core.permissions.path_rules import from_project, is_protected
 from teamwright.core.permissions.protected import home_marks, mentioned
 from teamwright.core.permissions.rules import Rules, parse_rules

@@ -79,7 +79,7 @@ def test_most_acts_are_a_leads() -> None:
         *("sessions.register", "sessions.delete", "sessions.remove", "sessions.purged", "agents.register"),
         *("schedules.add", "schedules.remove", "schedules.move", "schedules.fire"),
         *("teams.create", "teams.delete", "teams.delete_left", "teams.clear", "teams.take_over"),
-        *("members.add", "members.place", "members.trouble", "mail.told", "mail.tell_of_rounds"),
+        *("members.add", "members.place", "members.trouble", "mail.told", "mail.tell_of_rounds", "mail.release"),
         *("lists.begin", "lists.adopt", "lists.drop", "landing.change", "landing.send_back", "snapshot.made"),
         *("bundles.add", "remote.begin", "remote.stop", "remote.expire", "remote.answer"),
     }

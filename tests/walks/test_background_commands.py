@@ -183,7 +183,7 @@ async def test_whoever_reads_or_stops_it_is_not_told_again(walker: Walker) -> No
 def test_headless_stays_for_a_command_and_tells_of_its_end_once(program: Program) -> None:
     start = tool("Bash", command="sleep 0.7; echo late words", description="the work", run_in_background=True)
     ran = program.prompt([start, "waiting", "heard of it"], "--dangerously-skip-permissions")
-    assert ran.rc == 0 and ran.result["result"] == "heard of it"
+    assert ran.rc == 0 and ran.result["result"] == "waiting\n\nheard of it"
     (begun,) = [line for line in ran.lines if line.get("subtype") == "task_started"]
     (note,) = [line for line in ran.lines if line.get("subtype") == "task_notification"]
     assert (begun["task_type"], begun["description"], begun["task_id"]) == ("local_bash", "the work", note["task_id"])

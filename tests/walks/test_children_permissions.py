@@ -10,8 +10,7 @@ from crew import agent, bash, crew, ended_calls, results, write_agent
 from program import Program
 from teamwright.core.data.event import Denied
 from teamwright.core.data.op import SetMode
-from teamwright.core.permissions.consent import MODES, Allow, Decision, Deny, Question
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import MODES, Allow, Decision, Deny, Question, mode_allowed
 from teamwright.models.scripted import call
 
 pytestmark = pytest.mark.anyio

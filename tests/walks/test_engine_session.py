@@ -238,22 +238,21 @@ async def test_of_a_session_without_words_nothing_stays(tmp_path: Path, space: A
 @pytest.mark.spec("C5")
 async def test_two_messages_at_once_resume_an_agent_once(tmp_path: Path, space: Address) -> None:
     here = machine(tmp_path, "a")
-    scripts = {"main": [agent("child"), "end"], "child": ["done", "again"]}
+    scripts = {"main": [agent("child"), "end"], "child": ["done", "again", "and again"]}
     async with crew(here, scripts, engine=str(space)) as play:
         await play.play()
         (child,) = play.children
         spawner, jobs = play.session.services.spawner, list[Job | None]()
 
-        async def resume() -> None:
-            jobs.append(await spawner.resume(spawner.known[child], play.session.main.id, None))
+        async def write(words: str) -> None:
+            letter = Letter(new_letter_id(), child, PERSON, Prompt((Text(words),)))
+            jobs.append(await spawner.write(spawner.known[child], letter, play.session.main.id, None))
 
-        letter = Letter(new_letter_id(), child, PERSON, Prompt((Text("and now?"),)))
         with anyio.fail_after(LIMIT):
             async with anyio.create_task_group() as group:
-                group.start_soon(play.session.supervisor.post, letter)  # whoever reads waits until it is stored
-                group.start_soon(resume)
-                group.start_soon(resume)
+                group.start_soon(write, "and now?")
+                group.start_soon(write, "and then?")
             begun = [job for job in jobs if job is not None]
             for job in begun:
                 await job.closed.wait()
-    assert len(jobs) == 2 and len(begun) == 1 and len(play.requests("child")) == 2
+    assert len(jobs) == 2 and len(begun) == 1 and len(play.requests("child")) in (2, 3)

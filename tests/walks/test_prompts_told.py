@@ -103,8 +103,8 @@ async def test_a_teammates_worktree_has_its_name_and_the_lead_is_told(walker: Wa
         await play.play()
     trees = repo / ".teamwright" / "worktrees"
     joined = "\n".join(told(play)[1:3])
-    assert f"at work in {trees / 'ada'} (branch worktree-ada)" in joined
-    assert f"at work in {trees / 'ben-2'} (branch worktree-ben-2)" in joined
+    assert f"in {trees / 'ada'} (branch worktree-ada)" in joined
+    assert f"in {trees / 'ben-2'} (branch worktree-ben-2)" in joined
     words = system(play.requests("ada")[0])
     assert words.count("Instructions of the project.") == 1 and 'file="AGENTS.md"' in words
     assert f"a path {repo}/x means {trees / 'ada'}/x" in words and "on the branch worktree-ada from" in words

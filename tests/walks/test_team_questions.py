@@ -291,4 +291,4 @@ def test_a_call_whose_tool_is_denied_by_now_is_answered_in_words(program: Progra
     ran = program.prompt(SCRIPT, *flags, text="SCRIPT:after")
     assert ran.rc == 0 and not (program.project / "log").exists()
     (text, *_) = [event["content"][0]["text"] for event in events_of_ada(program, "tool_ended")]
-    assert text.startswith("There is no tool `Bash`. Tools: Agent, Read, Write,"), text
+    assert text.startswith("There is no tool `Bash`. Tools: Read, Write,"), text

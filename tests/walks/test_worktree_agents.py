@@ -166,7 +166,8 @@ async def test_an_agent_that_cannot_be_resumed_now_can_be_later(walker: Walker, 
         with sqlite3.connect(walker.store / "state.db") as db:
             db.execute("CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'no more'); END")
         with pytest.raises(StoreError, match="no more"):
-            await spawner.resume(spawner.known[child], main, None)
+            letter = Letter(new_letter_id(), child, PERSON, Prompt((Text("and now?"),)))
+            await spawner.write(spawner.known[child], letter, main, None)
         assert jobs.get(child) is first and "locked" not in git(repository, "worktree", "list", "--porcelain")
         with sqlite3.connect(walker.store / "state.db") as db:
             db.execute("DROP TRIGGER full")

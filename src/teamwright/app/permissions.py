@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from teamwright.app.workspace import started_files
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Decision, Mode, Question
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import Decision, Mode, Question, mode_allowed
 from teamwright.core.permissions.protected import home_marks
 from teamwright.core.permissions.rules import AGENT, Rules, parse_rules
 from teamwright.core.ports import Desk

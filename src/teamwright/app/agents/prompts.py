@@ -111,7 +111,7 @@ def mode_here(services: "Services", own: Mode | None) -> Mode:
     """The session's mode, narrowed by an agent's own."""
     if not own:
         return services.mode
-    from teamwright.core.permissions.judge import mode_allowed  # noqa: PLC0415
+    from teamwright.core.permissions.consent import mode_allowed  # noqa: PLC0415
 
     return mode_allowed(services.mode, own)
 

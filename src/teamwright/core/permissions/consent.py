@@ -10,6 +10,15 @@ from teamwright.core.ids import AgentId, CallId, QuestionId
 Mode = Literal["plan", "dontAsk", "default", "acceptEdits", "bypassPermissions", "bubble"]
 NETWORK_ACCESS = "SandboxNetworkAccess"  # asked by the sandbox: may a program reach this host?
 MODES: tuple[Mode, ...] = ("plan", "dontAsk", "default", "acceptEdits", "bypassPermissions")  # narrow to wide
+_RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
+
+
+def mode_allowed(parent: Mode, child: Mode) -> Mode:
+    """The narrower of two modes. `bubble` only decides who answers questions: it permits what the parent's mode
+    does."""
+    if child == "bubble":
+        return parent
+    return child if _RANK[child] <= _RANK[parent] else parent
 
 
 # Where a command runs. `none`: there is no sandbox. `inside`: sandboxed, asking as usual. `unasked`: sandboxed, and so

@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 
 from msgspec import Struct, structs
 
-from teamwright.core.permissions.consent import MODES, Fence, Mode
+from teamwright.core.permissions.consent import Fence, Mode
 from teamwright.core.permissions.facts import Edits, Facts, Fetches, Reads, Runs, Uses
 from teamwright.core.permissions.path_rules import (
     FINE,
@@ -20,7 +20,6 @@ from teamwright.core.permissions.rules import Rules, detail_rule, domain_rule, w
 from teamwright.core.text import shown
 
 _LEAVES = Finding("ask", "it would run outside of the sandbox, which needs a person's yes.", firm=True)
-_RANK = {mode: n for n, mode in enumerate(MODES)} | {"bubble": MODES.index("default")}
 
 
 class Verdict(Struct, frozen=True):
@@ -33,14 +32,6 @@ class Verdict(Struct, frozen=True):
     final: bool = False
     guarded: bool = False  # of an ask: a rule or protection requires a person's approval; a hook's is not enough
     wider: tuple[str, ...] = ()  # broader rules that would settle it too: `npm run *`
-
-
-def mode_allowed(parent: Mode, child: Mode) -> Mode:
-    """The narrower of two modes. `bubble` only decides who answers questions: it permits what the parent's mode
-    does."""
-    if child == "bubble":
-        return parent
-    return child if _RANK[child] <= _RANK[parent] else parent
 
 
 def judge(

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 # What runs by itself as soon as somebody opens the directory: settings of agents, with their servers, and of editors.
 OPENED = (
-    ".claude", ".teamwright", ".agents", ".mcp.json", ".vscode", ".idea", ".cursor", ".gemini", ".codex", ".kiro", ".hg/hgrc"
+    ".claude", ".teamwright", ".agents", ".mcp.json", ".vscode", ".idea", ".cursor", ".gemini", ".codex", ".kiro",
+    ".hg/hgrc",
 )  # fmt: skip
 # What runs the next time somebody enters, commits, installs or logs in. Checkouts and installs write some of these.
 _RUN_LATER = """

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from teamwright.core.data.definition import AgentDefinition, Isolation
 from teamwright.core.data.message import Effort
 from teamwright.core.errors import ToolError
-from teamwright.core.permissions.consent import MODES, Mode
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import MODES, Mode, mode_allowed
 from teamwright.core.permissions.rules import AGENT, detail_rule, parse_rules
 
 FORK = "fork"

@@ -16,8 +16,7 @@ from teamwright.core.data.event import Source
 from teamwright.core.data.message import ToolSpec
 from teamwright.core.errors import DiskError, ModelError, SessionMissing, StoreError, ToolError
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import MODES, Mode
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import MODES, Mode, mode_allowed
 from teamwright.core.policies.budget import Limits
 from teamwright.core.policies.spawn import FORK, Ask, Features
 from teamwright.core.ports import Desk, Tool, ToolContext

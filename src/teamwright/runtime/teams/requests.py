@@ -12,8 +12,7 @@ from teamwright.core.data.letters.text import as_message, how_to_answer
 from teamwright.core.data.team import Mail, Member, Refused, RequestId, TeamRequest, iso, new_request_id
 from teamwright.core.errors import ToolError
 from teamwright.core.ids import AgentId, CallId, LetterId
-from teamwright.core.permissions.consent import MODES
-from teamwright.core.permissions.judge import mode_allowed
+from teamwright.core.permissions.consent import MODES, mode_allowed
 from teamwright.runtime.agents.supervisor import Supervisor
 from teamwright.runtime.concurrency.unbroken import following, unbroken
 from teamwright.runtime.teams.deps import TeammateControl

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from teamwright.core.data.charter import read_rules, write_rules
 from teamwright.core.data.extensions.hook import EVENTS, NOTHING, Fired, HookEvent
 from teamwright.core.ids import AgentId
-from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question
+from teamwright.core.permissions.consent import Allow, Decision, Deny, Mode, Question, mode_allowed
 from teamwright.core.permissions.facts import Facts
-from teamwright.core.permissions.judge import Verdict, mode_allowed
+from teamwright.core.permissions.judge import Verdict
 from teamwright.core.permissions.rules import Rules
 from teamwright.core.permissions.written_facts import read_facts, write_facts
 from teamwright.core.ports import Desk

@@ -73,6 +73,7 @@ class Printer(Struct, eq=False):
     _outlived: bool = False  # the session outlived its last result: its team went on, or a job ended
     _ended_at: int = 0
     _answer: str = ""  # to the last prompt, with what was said later
+    _beside: str | None = None  # the answer so far, while that of a command stands in its place
     _interim: bool = False  # agents or teammates were at work when it was given
     _reported: bool = False  # the turn brings more than idle notices
     _asked: bool = False  # the lead was asked for its last message
@@ -211,7 +212,7 @@ class Printer(Struct, eq=False):
         """Count anew at each prompt; a turn that continues it belongs to the same result."""
         self._reported = self._asked = False
         if started.asked or not self._turn_began:
-            self._turn_began, self._data, self._answer = at, None, ""
+            self._turn_began, self._data, self._answer, self._beside = at, None, "", None
             self._denials, self._told = self._denials[self._told :], 0
 
     async def _ended(self, end: TurnEnded, at: int) -> None:
@@ -221,7 +222,10 @@ class Printer(Struct, eq=False):
             message = api_json.message_of(failure, "", None, Usage()) | {"model": "<synthetic>"}
             line = {"type": "assistant", "message": message, "error": _error_kind(end.status)}
             await self._line(line | {"parent_tool_use_id": None})
-        self._add_to_answer(end.text)
+        if end.reason == "done" and end.stop is None:  # of a command, also while a turn runs
+            self._beside, self._answer = self._answer if self._beside is None else self._beside, end.text
+        else:
+            self._add_to_answer(end.text)
         self._outlived, self._ended_at = False, at
         self.open_work = await self.session.open_work()
         self._last_result = self._result(end, at)
@@ -232,6 +236,8 @@ class Printer(Struct, eq=False):
     def _add_to_answer(self, words: str) -> None:
         """Later words are added to the answer. They take its place if agents were still at work on it and have
         reported since."""
+        if self._beside is not None:
+            self._answer, self._beside = self._beside, None
         if self._asked or (self._interim and self._reported):
             self._answer = ""
         if not self._answer and not words and self._data:

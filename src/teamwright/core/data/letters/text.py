@@ -249,9 +249,7 @@ def _notice(body: Notice, most: int | None) -> str:
 
 
 def _usage(usage: Figures) -> str:
-    """The figures without zeros. A command uses no tokens, and says itself how long it took if that matters."""
-    if not (usage.total_tokens or usage.tool_uses):
-        return ""
+    """The figures without zeros."""
     return "\n".join(f"{name}: {value}" for name, value in msgspec.structs.asdict(usage).items() if value)
 
 

@@ -12,8 +12,17 @@ from msgspec.structs import replace
 from teamwright.core.data.message import ToolCall
 from teamwright.core.data.team import Member, Refused, RequestId, TeamRequest, new_request_id
 from teamwright.core.ids import AgentId, CallId
-from teamwright.core.permissions.consent import NETWORK_ACCESS, Allow, Consent, Decision, Deny, Mode, Question
-from teamwright.core.permissions.judge import Verdict, mode_allowed
+from teamwright.core.permissions.consent import (
+    NETWORK_ACCESS,
+    Allow,
+    Consent,
+    Decision,
+    Deny,
+    Mode,
+    Question,
+    mode_allowed,
+)
+from teamwright.core.permissions.judge import Verdict
 from teamwright.core.ports import Desk
 from teamwright.runtime.agents.agent import Agent
 from teamwright.runtime.permissions.call_facts import FactReader
