@@ -58,6 +58,7 @@ class Teammates:
         self.running: dict[AgentId, Teammate] = {}  # in this process
         self.dropped: set[AgentId] = set()  # inactive until they are started again, whatever the store says
         self.absent: dict[AgentId, str] = {}  # those that something waits for, with the reason why they cannot continue
+        self._told: dict[AgentId, str] = {}  # the reason that the lead has heard, until one has run again
         self._processes = TeammateProcesses(places, deps, self) if places is not None else None
         self._adopted: TeammateProcesses | None = None  # for teammates that live elsewhere, though new ones do not
         self._new: set[AgentId] = set()  # whoever recruits them hears if they do not come up
@@ -317,15 +318,18 @@ class Teammates:
         if await self.held_up(member):
             return
         self._factory.definition(member)  # raises before a process is started
-        await self._place(member, None)
+        placed = await self._place(member, None)
         self.absent.pop(member.agent, None)
+        if placed.backend == "in-process":
+            self._told.pop(member.agent, None)
 
     async def _let_wait(self, member: Member, why: str) -> None:
         """Let it wait, with its mail and its tasks. Lead and person are told once for each reason."""
         self.dropped.add(member.agent)
-        if self.absent.get(member.agent) == why:
-            return
         self.absent[member.agent] = why
+        if self._told.get(member.agent) == why:
+            return
+        self._told[member.agent] = why
         words = f"{member.name} cannot continue here: {why}. Its mail and its tasks wait for it."
         self._warn(member, words)
         await self._notify_lead(member, words)
@@ -357,6 +361,7 @@ class Teammates:
     async def lost(self, member: Member) -> None:
         """Nobody runs it any more. What waits for it resumes it, but not for ever."""
         trouble = self._deps.supervisor.trouble
+        self._told.pop(member.agent, None)
         with trouble.kept(f"{member.address} could not be brought back"):
             await self._make_up_for(member)
 
