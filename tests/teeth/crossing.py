@@ -38,6 +38,7 @@ TOKEN = re.compile(r"TOK:\w+")
 PLAN = re.compile(r"plan-[0-9a-f]+")
 AGENT = re.compile(r"agentId: (\S+)")
 NOTICE = re.compile(r"<task-notification>\s*<task-id>([^<]+)</task-id>")
+KILLED = re.compile(r"<task-id>([^<]+)</task-id>(?:(?!</task-notification>).)*<status>killed</status>", re.DOTALL)
 SUMMARY = "This conversation is about to be shortened"
 SUBMITTED = re.compile(r"(plan-[0-9a-f]+)")
 
@@ -196,12 +197,14 @@ def check(life: Life) -> list[str]:
     paths = [*(state / "projects").glob("*/*.jsonl"), *(state / "projects").glob("*/*/agents/*.jsonl")]
     diaries = {path.stem: Diary(path) for path in paths}
     heard: Counter[str] = Counter()
+    members = roster(life)
     for id, diary in diaries.items():
         found += [f"{diary.name} ({id}): {diary.lives} lives"] if diary.lives != 1 else []
         twice = [call for call, many in diary.ends.items() if many != 1]
         found += [f"{diary.name}: results twice: {twice}"] if twice else []
         open_calls = sorted(diary.calls.keys() - diary.results.keys())
-        if open_calls and diary.name in (LEAD, *NAMES) and id == last_of(diaries, diary.name):
+        lives = diary.name == LEAD or [row.state for row in members if row.name == diary.name] == ["idle"]
+        if open_calls and lives and id == last_of(diaries, diary.name):
             found.append(f"{diary.name}: calls without an end: {open_calls}")
         life.kinds.update(type(line.event).__name__ for _, line in transcripts.read(paths[list(diaries).index(id)]))
         for call, (_, is_error) in diary.results.items():
@@ -210,11 +213,10 @@ def check(life: Life) -> list[str]:
         told = Counter(token for text in diary.heard for token in TOKEN.findall(text) if SUMMARY not in text)
         heard += told
         found += [f"{diary.name} ({id}) heard {token} {many} times" for token, many in told.items() if many > 1]
-    members = roster(life)
     found += [
         f"{row.name} is {row.state}, and nobody runs it" for row in members if row.state in ("created", "running")
     ]
-    found += unheard(diaries, heard, {row.name: row.state for row in members})
+    found += unheard(diaries, heard, members)
     found += untold(diaries)
     found += [f"left over: {left}"] if (left := life.processes()) else []
     log = state / "logs" / "teamwright.log"
@@ -229,15 +231,19 @@ def last_of(diaries: dict[str, Diary], name: str) -> str:
     return same[0] if len(same) == 1 else ""
 
 
-def unheard(diaries: dict[str, Diary], heard: Counter[str], states: dict[str, str]) -> Iterator[str]:
-    """Messages that were accepted, and that their reader never got although it still could."""
+def unheard(diaries: dict[str, Diary], heard: Counter[str], members: list[Row]) -> Iterator[str]:
+    """Messages that were accepted, and that their reader never got although it still could. One that was killed at work
+    hears them when it is continued, which its owner is told."""
+    killed = {id for diary in diaries.values() for text in diary.heard for id in KILLED.findall(text)}
     for diary in diaries.values():
         for id, call in diary.calls.items():
             said, (result, is_error) = call.args.get("message"), diary.results.get(id, ("", True))
             if call.name != "SendMessage" or not isinstance(said, str) or is_error:
                 continue
             to = call.args["to"]
-            lives = to in diaries or (to == LEAD) or states.get(to) == "idle"
+            states = [row.state for row in members if row.name == to]
+            one = sum(other.name == to for other in diaries.values()) == 1  # a name may be given again
+            lives = (to in diaries and to not in killed) or to == LEAD or (one and states == ["idle"])
             if lives and to != "*" and not heard[said]:
                 yield f"{diary.name} -> {to}: {said} was accepted ({result[:80]!r}) and never heard"
 
