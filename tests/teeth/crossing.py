@@ -232,9 +232,11 @@ def last_of(diaries: dict[str, Diary], name: str) -> str:
 
 
 def unheard(diaries: dict[str, Diary], heard: Counter[str], members: list[Row]) -> Iterator[str]:
-    """Messages that were accepted, and that their reader never got although it still could. One that was killed at work
-    hears them when it is continued, which its owner is told."""
+    """Messages that were accepted, and that their reader never got although it still could. One that was killed or
+    stopped hears them when it is continued, which its owner is told."""
     killed = {id for diary in diaries.values() for text in diary.heard for id in KILLED.findall(text)}
+    calls = [call for diary in diaries.values() for call in diary.calls.values()]
+    killed |= {str(call.args.get("task_id")) for call in calls if call.name == "TaskStop"}
     for diary in diaries.values():
         for id, call in diary.calls.items():
             said, (result, is_error) = call.args.get("message"), diary.results.get(id, ("", True))
