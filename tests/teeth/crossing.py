@@ -25,6 +25,7 @@ from team_brain import LEAD, TEAM, Brain, Talk, events, tool
 from team_harness import ARGV, LIMIT, Crew, random_kill
 from team_ledger import Diary
 
+from teamwright.core.data.event import LettersTaken
 from teamwright.store.files import transcripts
 
 NAMES = ("ada", "bob", "cyd")
@@ -197,6 +198,7 @@ def check(life: Life) -> list[str]:
     paths = [*(state / "projects").glob("*/*.jsonl"), *(state / "projects").glob("*/*/agents/*.jsonl")]
     diaries = {path.stem: Diary(path) for path in paths}
     heard: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
     members = roster(life)
     for id, diary in diaries.items():
         found += [f"{diary.name} ({id}): {diary.lives} lives"] if diary.lives != 1 else []
@@ -206,7 +208,9 @@ def check(life: Life) -> list[str]:
         lives = diary.name == LEAD or [row.state for row in members if row.name == diary.name] == ["idle"]
         if open_calls and lives and id == last_of(diaries, diary.name):
             found.append(f"{diary.name}: calls without an end: {open_calls}")
-        life.kinds.update(type(line.event).__name__ for _, line in transcripts.read(paths[list(diaries).index(id)]))
+        lines = [line.event for _, line in transcripts.read(paths[list(diaries).index(id)])]
+        life.kinds.update(type(event).__name__ for event in lines)
+        letters.update(letter for event in lines if isinstance(event, LettersTaken) for letter in event.letters)
         for call, (_, is_error) in diary.results.items():
             if call in diary.calls:
                 life.kinds[f"{diary.calls[call].name} {'refused' if is_error else 'done'}"] += 1
@@ -216,6 +220,7 @@ def check(life: Life) -> list[str]:
     found += [
         f"{row.name} is {row.state}, and nobody runs it" for row in members if row.state in ("created", "running")
     ]
+    found += [f"the letter {letter} was read {many} times" for letter, many in letters.items() if many > 1]
     found += unheard(diaries, heard, members)
     found += untold(diaries)
     found += [f"left over: {left}"] if (left := life.processes()) else []
@@ -251,7 +256,7 @@ def unheard(diaries: dict[str, Diary], heard: Counter[str], members: list[Row]) 
 
 
 def untold(diaries: dict[str, Diary]) -> Iterator[str]:
-    """Ends of background agents: told once for each time that they began, and at least once unless somebody asked."""
+    """Ends of background agents that nobody asked about."""
     told = Counter(id for diary in diaries.values() for text in diary.heard for id in NOTICE.findall(text))
     begun: Counter[str] = Counter()
     asked: set[str] = set()
@@ -264,9 +269,7 @@ def untold(diaries: dict[str, Diary]) -> Iterator[str]:
                 by_others |= set(found) if diary.name != LEAD else set()
             if call.name in ("TaskOutput", "TaskStop"):
                 asked.add(str(call.args.get("task_id")))
-    for agent, times in begun.items():
-        if told[agent] > times:
-            yield f"the end of {agent} was told {told[agent]} times, it began {times} times"
+    for agent in begun:
         if not told[agent] and agent not in asked | by_others:
             yield f"the end of {agent} was never told"
 
@@ -297,7 +300,8 @@ def play(brain: Chaos, mode: str, seed: int, lives: int = EACH) -> Played:
     try:
         played = Played(life.live(lives), life.kinds, [f"{mode}, seed {seed}: {fault}" for fault in life.faults])
         if played.faults and "KEEP" in os.environ:
-            shutil.copytree(life.root, Path(os.environ["KEEP"]) / life.name, symlinks=True)
+            place = Path(os.environ["KEEP"]) / life.name  # without sockets, which cannot be copied
+            shutil.copytree(life.root, place, symlinks=True, ignore=shutil.ignore_patterns("run", "tmux"))
         return played
     finally:
         brain.resting.discard(life.name)
