@@ -205,8 +205,9 @@ def check(life: Life) -> list[str]:
         twice = [call for call, many in diary.ends.items() if many != 1]
         found += [f"{diary.name}: results twice: {twice}"] if twice else []
         open_calls = sorted(diary.calls.keys() - diary.results.keys())
-        lives = diary.name == LEAD or [row.state for row in members if row.name == diary.name] == ["idle"]
-        if open_calls and lives and id == last_of(diaries, diary.name):
+        # one whose own process died is brought back when something waits for it
+        here = life.mode == "in-process" and [row.state for row in members if row.name == diary.name] == ["idle"]
+        if open_calls and (diary.name == LEAD or here) and id == last_of(diaries, diary.name):
             found.append(f"{diary.name}: calls without an end: {open_calls}")
         lines = [line.event for _, line in transcripts.read(paths[list(diaries).index(id)])]
         life.kinds.update(type(event).__name__ for event in lines)
