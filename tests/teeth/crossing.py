@@ -163,6 +163,8 @@ class Life(Crew):
         if process.poll() is None:
             self._failed("it did not come to rest")
             self.shoot("all")
+        elif process.returncode:
+            self._failed(f"status {process.returncode}")
         process.wait(10)
         self._look("err")
 
