@@ -158,14 +158,7 @@ class Life(Crew):
         return self.round
 
     def _to_rest(self) -> None:
-        process = self.start()
-        self._wait(process, lambda: False, LIMIT)
-        if process.poll() is None:
-            self._failed("it did not come to rest")
-            self.shoot("all")
-        elif process.returncode:
-            self._failed(f"status {process.returncode}")
-        process.wait(10)
+        self.run_to_rest()
         self._look("err")
 
     def _look(self, *names: str) -> None:

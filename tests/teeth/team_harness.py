@@ -176,8 +176,7 @@ class Crew:
             self.shoot("all")
             time.sleep(0.002)
 
-    def finish(self) -> Figures:
-        """Run once more undisturbed, then check everything."""
+    def run_to_rest(self) -> None:
         process = self.start()
         self._wait(process, lambda: False, LIMIT)
         if process.poll() is None:
@@ -186,6 +185,10 @@ class Crew:
         elif process.returncode:
             self._failed(f"status {process.returncode}")
         process.wait(10)
+
+    def finish(self) -> Figures:
+        """Run once more undisturbed, then check everything."""
+        self.run_to_rest()
         bodies = {name: body for (team, name), body in self.brain.last.items() if team == self.name}
         self.figures += check(self.state, bodies)
         self.figures.faults += self.brain.faults.get(self.name, [])
